@@ -10,6 +10,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TIELINE := $(TARGET)/release/tieline
 CONSOLE := console/dist/index.html
 VENV := .venv/.installed
+NODE_BACNET := interop/peers/node_bacnet
 
 ## run: a node with the demonstration substation, and its console at the address that it prints
 run: $(CONSOLE)
@@ -17,7 +18,7 @@ run: $(CONSOLE)
 	@exec $(TIELINE) run --demo
 
 ## test: every check and every test, with real peers and a real browser
-test: packages $(VENV) $(CONSOLE) sdk/typescript/node_modules/.package-lock.json
+test: packages $(VENV) $(CONSOLE) sdk/typescript/node_modules/.package-lock.json $(NODE_BACNET)/node_modules/.package-lock.json
 	@bash .ci/test
 
 ## bench: every experiment in a shorter form, each beside a floor measured in the same run; below half an hour with the build
@@ -42,6 +43,10 @@ console/node_modules/.package-lock.json: console/package.json console/package-lo
 
 sdk/typescript/node_modules/.package-lock.json: sdk/typescript/package.json sdk/typescript/package-lock.json
 	@bash .ci/step "TypeScript packages" npm --prefix sdk/typescript ci --no-audit --no-fund
+	@touch $@
+
+$(NODE_BACNET)/node_modules/.package-lock.json: $(NODE_BACNET)/package.json $(NODE_BACNET)/package-lock.json
+	@bash .ci/step "node-bacnet" npm --prefix $(NODE_BACNET) ci --no-audit --no-fund
 	@touch $@
 
 CONSOLE_SOURCES := $(wildcard console/*.html console/*.ts console/*.mjs) $(shell find console/src console/public -type f 2>/dev/null)

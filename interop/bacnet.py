@@ -7,7 +7,7 @@ class BacnetDevice(ListedDevice):
     """One `[device.NAME]` that speaks BACnet/IP. Points are rows of name, type, index and further columns by name."""
 
     COLUMNS = ["name", "type", "index", "property", "array_index", "scale", "offset", "writable", "write_priority", "min", "max"]
-    COLUMNS += ["states", "every", "cov"]
+    COLUMNS += ["states", "every", "cov", "trend_log"]
 
     def __init__(self, name, address, points, poll="100ms", more="", **bacnet):
         super().__init__(name, points)

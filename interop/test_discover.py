@@ -2,7 +2,7 @@
 
 import json
 
-from node import Node, tieline
+from node import Node, OurOutstation, tieline
 from processes import Peer
 from waiting import until
 
@@ -69,3 +69,78 @@ def test_what_is_proposed_for_sunspec_is_read_by_a_node(tmp_path):
                 until(lambda got=got, value=value: abs(got["v"] - value) < 1e-9, str(got))
         finally:
             node.__exit__()
+
+
+def devices_of(*arguments):
+    """BACnet devices that are found, by instance."""
+    lines = tieline("discover", "bacnet", *arguments, "--json", "--timeout", "1s", "--wait", "1s").stdout.splitlines()
+    return {device["instance"]: device for device in map(json.loads, lines)}
+
+
+def test_a_bacnet_device_says_what_it_has_and_is_only_read(tmp_path):
+    with Peer("bacpypes3_server", "--values", "30") as peer:
+        found = devices_of(peer.address, "--out", str(tmp_path / "proposed"))
+        device = found[1001]
+        assert (device["address"], device["name"], device["network"], device["error"]) == (peer.address, "peer", None, None)
+        objects = {(thing["type"], thing["instance"]): thing for thing in device["objects"]}
+        supply = objects["analog-input", 1]
+        assert (supply["name"], supply["unit"], supply["commandable"]) == ("analog-input 1", "°C", False), supply
+        assert objects["analog-value", 7]["commandable"] and objects["analog-output", 1]["commandable"]
+        assert not peer.objects("write") and not peer.objects("subscribe")
+        tieline("config", "check", tmp_path / "proposed" / "devices.toml")
+        node = Node(tmp_path / "proposed")
+        try:
+            node.__exit__()
+            (tmp_path / "proposed" / "tieline.toml").write_text((tmp_path / "proposed" / "devices.toml").read_text())
+            node.start()
+            for name, value in [("analog-input_1", 21.5), ("binary-value_1", True), ("analog-value_7", 3.5), ("characterstring-value_1", "AHU 1 läuft")]:
+                node.wait_value(f"site/peer-1001/{name}", v=value, q="good")
+        finally:
+            node.__exit__()
+
+
+def test_bacnet_devices_behind_a_router_are_found():
+    with Peer("bacpypes3_router", "--devices", "3") as router:
+        # As a foreign device: broadcasts reach all networks.
+        found = devices_of("--bbmd", router.address, "--instances", "2000-2999")
+        assert sorted(found) == [2000, 2001, 2002, 2003], found
+        routed = found[2002]
+        assert (routed["address"], routed["network"], routed["mac"]) == (router.address, 100, "02"), routed
+        assert [thing["name"] for thing in routed["objects"]] == ["output 2"]
+        # Fewer instances, and no objects.
+        found = devices_of("--bbmd", router.address, "--instances", "2001-2002", "--devices-only")
+        assert sorted(found) == [2001, 2002] and not found[2001]["objects"]
+
+
+def test_nobody_of_bacnet_is_nobody():
+    with Peer("bacpypes3_server") as peer:
+        address = peer.address
+    assert devices_of(address) == {}
+    refused = tieline("discover", "bacnet", check=False)
+    assert refused.returncode == 2 and "--broadcast" in refused.stderr
+
+
+def outstations(*arguments):
+    """DNP3 outstations that are found."""
+    lines = tieline("discover", "dnp3", *arguments, "--json", "--timeout", "1s").stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_dnp3_outstation_says_which_points_it_has_and_keeps_its_events(tmp_path):
+    with OurOutstation(tmp_path) as station:
+        station.do("update analog 3 42")
+        found = outstations(station.address, "--outstations", "8-11", "--out", str(tmp_path / "proposed"))
+        assert [outstation["outstation"] for outstation in found] == [10], found
+        points = found[0]["points"]
+        assert points["analog"] == list(range(10)) and len(points["binary"]) == 10, points
+        # Its own master still gets the event.
+        events = tieline("dnp3", "master", station.address, "scan", "class-1", "class-2", "class-3").stdout
+        assert "analog 3 42" in events and "event" in events, events
+        tieline("config", "check", tmp_path / "proposed" / "devices.toml")
+
+
+def test_no_outstation_is_no_outstation(tmp_path):
+    with OurOutstation(tmp_path) as station:
+        address = station.address
+        assert outstations(address, "--outstations", "3,4") == []
+    assert outstations(address) == []

@@ -1,33 +1,78 @@
 """A BACnet/IP device of BACpypes3: objects of all common types, COV, a priority array; `--values N` adds analog values.
 
 Commands: `set TYPE,INSTANCE VALUE`, `flags TYPE,INSTANCE [NAME…]` (in-alarm, fault, out-of-service),
-`get TYPE,INSTANCE PROPERTY`, `priorities TYPE,INSTANCE`, `delete TYPE,INSTANCE`, `forget` (all subscriptions),
+`log SECONDS_AGO VALUE` (a record of trend-log,1, which logs analog-input,1; `fault` for a failure), `ranges` (how often
+records were asked for), `get TYPE,INSTANCE PROPERTY`, `priorities TYPE,INSTANCE`, `delete TYPE,INSTANCE`, `forget` (all subscriptions),
 `revise` (another database revision), `i-am ADDRESS`, `subscriptions`, `silent yes|no`, `quit`. Each write of a client is
 said, `{"write": …}`, and each subscription and time.
 """
 
 import argparse
 import asyncio
+import datetime
 import os
 import socket
 import sys
 import threading
 
 import lines
-from bacpypes3.basetypes import EngineeringUnits, EventState, Reliability
+from bacpypes3.apdu import ReadRangeACK
+from bacpypes3.basetypes import (
+    DateTime,
+    DeviceObjectPropertyReference,
+    EngineeringUnits,
+    ErrorType,
+    EventState,
+    LoggingType,
+    LogRecord,
+    LogRecordLogDatum,
+    Reliability,
+    ResultFlags,
+    StatusFlags,
+)
+from bacpypes3.constructeddata import SequenceOf
 from bacpypes3.ipv4.app import NormalApplication
 from bacpypes3.local.analog import AnalogInputObject, AnalogOutputObject, AnalogValueObjectCmd
 from bacpypes3.local.binary import BinaryInputObject, BinaryOutputObject, BinaryValueObject
 from bacpypes3.local.device import DeviceObject
 from bacpypes3.local.multistate import MultiStateInputObject, MultiStateOutputObject
-from bacpypes3.object import CharacterStringValueObject, IntegerValueObject
+from bacpypes3.object import CharacterStringValueObject, IntegerValueObject, TrendLogObject
 from bacpypes3.pdu import Address
-from bacpypes3.primitivedata import ObjectIdentifier
+from bacpypes3.primitivedata import Date, ObjectIdentifier, Time
 from bacpypes3.service.cov import ChangeOfValueServices
 
 
+# Records of one answer to ReadRange, which the library does not serve by itself.
+RECORDS_OF_ANSWER = 7
+
+
+def moment(record):
+    """When a record is of, as the device says it."""
+    date, time = record.timestamp.date, record.timestamp.time
+    return datetime.datetime(1900 + date[0], date[1], date[2], time[0], time[1], time[2], 10000 * time[3])
+
+
 class Device(NormalApplication, ChangeOfValueServices):
-    silent = False
+    silent, ranges = False, 0
+
+    async def do_ReadRangeRequest(self, apdu):
+        self.ranges += 1
+        records = find(self, "trend-log,1").logBuffer
+        asked = apdu.range
+        if asked.byTime:
+            reference = LogRecord(timestamp=asked.byTime.referenceTime)
+            first = next((place for place, record in enumerate(records) if moment(record) > moment(reference)), len(records))
+            count = asked.byTime.count
+        else:
+            first, count = asked.bySequenceNumber.referenceSequenceNumber - 1, asked.bySequenceNumber.count
+        found = records[first:][: min(count, RECORDS_OF_ANSWER)]
+        answer = ReadRangeACK(objectIdentifier=apdu.objectIdentifier, propertyIdentifier=apdu.propertyIdentifier, context=apdu)
+        has_last = bool(found) and first + len(found) == len(records)
+        answer.resultFlags = ResultFlags([int(bool(found) and first == 0), int(has_last), int(first + len(found) < len(records))])
+        answer.itemCount, answer.itemData = len(found), SequenceOf(LogRecord)(found)
+        if found:
+            answer.firstSequenceNumber = first + 1
+        await self.response(answer)
 
     async def indication(self, apdu):
         if not self.silent:
@@ -65,6 +110,10 @@ def objects(values):
     yield MultiStateOutputObject(**of("multi-state-output", 1), presentValue=1, relinquishDefault=1, **states)
     yield IntegerValueObject(**of("integer-value", 1), presentValue=-42, units=EngineeringUnits.noUnits)
     yield CharacterStringValueObject(**of("characterstring-value", 1), presentValue="AHU 1 läuft")
+    logged = DeviceObjectPropertyReference(objectIdentifier="analog-input,1", propertyIdentifier="present-value")
+    about = {"logDeviceObjectProperty": logged, "logBuffer": [], "recordCount": 0, "totalRecordCount": 0, "bufferSize": 1000}
+    about |= {"enable": True, "stopWhenFull": False, "loggingType": LoggingType.polled, "statusFlags": StatusFlags([0, 0, 0, 0])}
+    yield TrendLogObject(**of("trend-log", 1), reliability="no-fault-detected", **about)
     for number in range(values):
         yield AnalogValueObjectCmd(**of("analog-value", number), presentValue=number / 2, relinquishDefault=number / 2, **celsius)
 
@@ -88,6 +137,15 @@ async def run(device, words):
             found.eventState = EventState.highLimit if "in-alarm" in set_flags else EventState.normal
             found.reliability = Reliability.noSensor if "fault" in set_flags else Reliability.noFaultDetected
             found.outOfService = "out-of-service" in set_flags
+        case ["log", seconds_ago, value]:
+            at = datetime.datetime.now() - datetime.timedelta(seconds=float(seconds_ago))
+            date, time = Date((at.year - 1900, at.month, at.day, at.isoweekday())), Time((at.hour, at.minute, at.second, 0))
+            failure = ErrorType(errorClass="device", errorCode="device-busy")
+            datum = LogRecordLogDatum(failure=failure) if value == "fault" else LogRecordLogDatum(realValue=float(value))
+            record = LogRecord(timestamp=DateTime(date=date, time=time), logDatum=datum, statusFlags=StatusFlags([0, 0, 0, 0]))
+            find(device, "trend-log,1").logBuffer.append(record)
+        case ["ranges"]:
+            return {"count": device.ranges}
         case ["get", name, name_of_property]:
             first, *rest = name_of_property.split("-")
             value = getattr(find(device, name), first + "".join(word.capitalize() for word in rest))

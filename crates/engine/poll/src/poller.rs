@@ -231,6 +231,13 @@ impl Poller {
         None
     }
 
+    /// A reading of a time that has passed as an update of its point's topic; the state of the point stays as it is. None of
+    /// what is not here, or has no time.
+    #[must_use]
+    pub fn past_update(&self, device: DeviceId, reading: Reading) -> Option<Update> {
+        self.devices.get(&device)?.past_update(reading)
+    }
+
     /// The next update of the most urgent devices that have one.
     pub fn poll_update(&mut self) -> Option<Update> {
         Urgency::ALL.into_iter().find_map(|urgency| self.poll_update_of(urgency))

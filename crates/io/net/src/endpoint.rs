@@ -135,7 +135,10 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
     ) -> io::Result<SocketAddr> {
         let socket = UdpSocket::bind(local).await?;
         marks.map_or(Ok(()), |marks| marks.apply(&socket))?;
-        SockRef::from(&socket).set_recv_buffer_size(UNREAD_BYTES)?;
+        let options = SockRef::from(&socket);
+        options.set_recv_buffer_size(UNREAD_BYTES)?;
+        // The machine says where each datagram goes: to all of a network, too.
+        options.set_broadcast(true)?;
         let address = socket.local_addr()?;
         let endpoint = self.clone();
         tokio::task::spawn_local(async move { endpoint.run(&socket, owner).await });

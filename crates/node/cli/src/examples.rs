@@ -62,6 +62,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline discover sunspec 10.1.2.10 --units 126 --out proposed",
         ],
     ),
+    (
+        "discover dnp3",
+        &[
+            "tieline discover dnp3 10.1.2.0/24 --outstations 1-20",
+            "tieline discover dnp3 relay.example:20000 --master 3 --out proposed",
+        ],
+    ),
+    (
+        "discover bacnet",
+        &[
+            "tieline discover bacnet --broadcast 10.1.2.255 --out proposed",
+            "tieline discover bacnet 10.1.2.0/24 --networks local",
+            "tieline discover bacnet --bbmd 10.1.2.9 --instances 1000-1999 --devices-only",
+        ],
+    ),
     ("metrics", &["tieline metrics | grep tieline_device"]),
     ("top", &["tieline top", "tieline top --once --json"]),
     (

@@ -76,12 +76,14 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 56] = [
+const VERBS: [&[&str]; 58] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
     &["discover", "modbus"],
     &["discover", "sunspec"],
+    &["discover", "bacnet"],
+    &["discover", "dnp3"],
     &["import", "volttron"],
     &["sub"],
     &["pub"],

@@ -18,7 +18,7 @@ use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Receipt
 use crate::config::{Config, MqttConfig, Numbered, Priority, Source, TopicRule};
 use crate::control::Commands;
 use crate::control::audit::AuditLog;
-use crate::field::{self, FieldHandle};
+use crate::field::{self, FieldHandle, Positions};
 use crate::history::{HistoryOwner, OnChange, Recorder};
 use crate::http::{About, App, state_of};
 use crate::trace::TraceDisk;
@@ -129,7 +129,7 @@ impl Node {
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let (bus, inputs) = BusHandle::new();
         let clock = Clock::start();
-        let Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces } =
+        let Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces, positions } =
             open_data(config, folder, clock, &bus)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let devices = numbered(config);
@@ -188,7 +188,7 @@ impl Node {
         let http_thread = start_http(config, clock, listener, app)?;
         let start_field = |number| {
             let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
-            let shared = (Arc::clone(&certificates), traces.clone());
+            let shared = (Arc::clone(&certificates), traces.clone(), positions.clone());
             field::start(number, here, clock, Arc::clone(&field_counters), shared, bus.lanes())
         };
         let field = (0..shards).map(start_field).collect::<Result<Vec<_>, _>>().map_err(StartError::Field)?;
@@ -273,6 +273,7 @@ struct Data {
     clock_owner: ClockOwner,
     history: HistoryOwner,
     traces: TraceDisk,
+    positions: Positions,
 }
 
 /// Opens a data folder. The clock is looked at before anything is removed by it.
@@ -282,7 +283,8 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
     let (ledger, opened, image) = LedgerOwner::start(&config.mqtt, folder, clock, bus.clone()).map_err(data)?;
     let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());
-    let wall = WallClock::new(clock, wall_clock::last_known(folder).or(alive));
+    let last_ran = wall_clock::last_known(folder).or(alive);
+    let wall = WallClock::new(clock, last_ran);
     let clock_owner = ClockOwner::start(folder, wall.clone()).map_err(StartError::Thread)?;
     let (believed, told) = (wall.clone(), bus.clone());
     let on_change: OnChange =
@@ -292,7 +294,10 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let history = history.map_err(|error| data(error.to_string()))?;
     let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
     let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
-    Ok(Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces })
+    let keep_past = config.devices.iter().filter(|device| device.keeps_past());
+    let keep_past: Vec<Topic> = keep_past.map(|device| device.topic.clone()).collect();
+    let positions = Positions::start(folder, &keep_past, last_ran).map_err(StartError::Thread)?;
+    Ok(Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces, positions })
 }
 
 /// Devices whose points are no topics.

@@ -6,7 +6,8 @@
 //! ```text
 //! datagram ─ Bvlc ─ Npdu ─ Apdu ─ service::* ─ Value
 //!             └ client::Client: transactions, segments, discovery, foreign device ─ device::Device: reads, COV
-//!             └ server::Server: objects of a simulated device
+//!             ├ server::Server: objects of a simulated device
+//!             └ dissect::Dissector: text for people
 //! ```
 //!
 //! Never: a socket, a clock, a thread; never a scaled value or a topic; never the role of a broadcast management device.
@@ -21,6 +22,7 @@ pub mod apdu;
 pub mod bvlc;
 pub mod client;
 pub mod device;
+pub mod dissect;
 mod error;
 pub mod names;
 pub mod npdu;

@@ -5,6 +5,7 @@ use crate::{BitString, Date, DecodeError, Decoded, ObjectId, Time};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write as _;
 
 /// A value, or several. What a property holds is one value; an array, a list or a structure is a [`Value::List`].
 #[derive(Clone, Debug, PartialEq)]
@@ -164,6 +165,45 @@ impl Value {
             | Self::Context(..)
             | Self::Constructed(..)
             | Self::List(_) => None,
+        }
+    }
+
+    /// Appends the value for people, until `out` has about `bytes_max` bytes; the elements of a list have commas between them.
+    pub fn show(&self, bytes_max: usize, out: &mut String) {
+        // Nothing stands in the way of writing to a text.
+        let _ = match self {
+            Self::Null => write!(out, "null"),
+            Self::Boolean(value) => write!(out, "{value}"),
+            Self::Unsigned(value) => write!(out, "{value}"),
+            Self::Signed(value) => write!(out, "{value}"),
+            Self::Real(value) => write!(out, "{value}"),
+            Self::Double(value) => write!(out, "{value}"),
+            Self::Enumerated(value) => write!(out, "{value}"),
+            Self::CharacterString(text) => write!(out, "{text}"),
+            Self::BitString(bits) => bits.iter().try_for_each(|bit| write!(out, "{}", u8::from(bit))),
+            Self::Date(date) => write!(out, "{date}"),
+            Self::Time(time) => write!(out, "{time}"),
+            Self::ObjectId(object) => write!(out, "{object}"),
+            Self::OctetString(bytes) | Self::Context(_, bytes) => {
+                bytes.iter().take(bytes_max).try_for_each(|byte| write!(out, "{byte:02x}"))
+            }
+            Self::Constructed(_, values) | Self::List(values) => {
+                for (value, place) in values.iter().zip(0_usize..) {
+                    if out.len() > bytes_max {
+                        return;
+                    }
+                    if place > 0 {
+                        out.push(',');
+                    }
+                    value.show(bytes_max, out);
+                }
+                return;
+            }
+        };
+        if out.len() > bytes_max {
+            let end = (0..=bytes_max).rev().find(|end| out.is_char_boundary(*end)).unwrap_or(0);
+            out.truncate(end);
+            out.push('…');
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Device, stale_missed};
 use crate::outbox::{Document, Outbox};
 use crate::schedule::{NEVER, Timer};
 use alloc::string::String;
-use tieline_core::{Body, Instant, Now, Point, Quality, Timestamp, Update, Value, json_string};
+use tieline_core::{Body, Instant, Now, Point, Quality, Reading, Timestamp, Update, Value, json_string};
 
 /// Reasons that say more than `stale`, and `stale` itself.
 pub(super) const UNTOLD: Quality = Quality::INITIAL.with(Quality::AWAY).with(Quality::STALE);
@@ -42,6 +42,14 @@ impl Device {
         }
         held.waits = true;
         self.sweep(out);
+    }
+
+    /// What a reading says of a time that has passed.
+    pub(crate) fn past_update(&self, reading: Reading) -> Option<Update> {
+        let topic = self.topics.get(reading.point.0 as usize)?;
+        let value = self.table.get(reading.point)?.scaled(reading.value);
+        let point = Point { value, quality: reading.quality, time: reading.time? };
+        Some(Update { topic: topic.clone(), body: Body::Point(point) })
     }
 
     pub(super) fn sweep(&mut self, out: &mut Outbox) {

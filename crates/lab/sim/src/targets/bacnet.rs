@@ -6,8 +6,10 @@ use tieline_bacnet::apdu::Apdu;
 use tieline_bacnet::bvlc::Bvlc;
 use tieline_bacnet::client::{Client, ClientConfig, Request, Target};
 use tieline_bacnet::device::{Device, DeviceConfig};
+use tieline_bacnet::dissect::{Dissector, Sender, peer_of};
 use tieline_bacnet::npdu::{Body, Npdu};
 use tieline_bacnet::server::{Object, Server, ServerConfig};
+use tieline_bacnet::service::{LoggedProperty, RangeAck, log_multiple_records, log_records};
 use tieline_bacnet::{ObjectId, ObjectType, Peer, PropertyId, PropertyRef, Value};
 use tieline_core::{Instant, Now, Timestamp};
 
@@ -15,6 +17,9 @@ const START: Now = Now { mono: Instant(1_000_000_000), utc: Timestamp::from_mill
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 47_808);
 /// Datagrams and events that one step may cause at most.
 const WORK_MAX: usize = 2000;
+/// Bytes of a line of a trace, and lines of a message, at most.
+const TEXT_BYTES_MAX: usize = 8192;
+const TEXT_LINES_MAX: usize = 201;
 /// The longest datagram: a message of 1476 bytes, headers of link and network with both addresses.
 const DATAGRAM_BYTES_MAX: usize = 1540;
 
@@ -31,8 +36,16 @@ pub(super) fn datagram(bytes: &[u8]) {
     apdu.emit(&mut again);
     assert_eq!(Apdu::parse(&again), Ok(apdu));
     if let Apdu::ComplexAck { parameters, .. } = apdu
+        && let Ok(ack) = RangeAck::parse(parameters)
+    {
+        for records in [log_records(ack.items), log_multiple_records(ack.items)].into_iter().flatten() {
+            assert!(records.len() <= ack.items.len());
+        }
+    }
+    if let Apdu::ComplexAck { parameters, .. } = apdu
         && let Ok(value) = Value::decode(parameters)
     {
+        assert!(LoggedProperty::all_of(&value).len() <= parameters.len());
         let mut again = Vec::new();
         value.encode(&mut again);
         assert!(Value::decode(&again).is_ok());
@@ -63,6 +76,21 @@ enum Step<'a> {
     Datagram(&'a [u8]),
     Time,
     Call(u8),
+}
+
+/// A trace of both directions: a call changes who sends.
+pub(super) fn dissect(bytes: &[u8]) {
+    let (mut dissector, mut sender) = (Dissector::new(), Sender::Client);
+    steps(bytes, |_, step| match step {
+        Step::Datagram(datagram) => {
+            let entry = dissector.datagram(sender, datagram);
+            assert!(!entry.summary.is_empty() && entry.summary.len() <= TEXT_BYTES_MAX);
+            assert!(entry.details.len() <= TEXT_LINES_MAX);
+            let _ = peer_of(sender, PEER, datagram);
+        }
+        Step::Time => dissector.restart(),
+        Step::Call(_) => sender = if sender == Sender::Client { Sender::Device } else { Sender::Client },
+    });
 }
 
 /// A client that reads, writes and subscribes.

@@ -16,8 +16,9 @@ mod pair;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 23] = [
+pub const TARGETS: [(&str, Target); 24] = [
     ("bacnet_datagram", bacnet::datagram),
+    ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
     ("bacnet_server", bacnet::server),
     ("dnp3_link", layers::link),

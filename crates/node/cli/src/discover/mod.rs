@@ -1,205 +1,55 @@
 //! `tieline discover`: who is there, and what it says of itself. Devices are only read.
 
 pub mod args;
+mod bacnet;
+mod dnp3;
 mod hosts;
-mod link;
+mod modbus;
+mod progress;
 mod proposal;
-mod sunspec;
 
-use crate::{log, signals, terminal};
+use crate::{log, signals};
 use anyhow::{Result, anyhow};
-use args::{DiscoverArgs, DiscoverVerb};
-use link::{Heard, Link};
-use serde_json::json;
-use std::cell::RefCell;
-use std::io::{IsTerminal, Write};
+use args::DiscoverVerb;
+use progress::{Counted, Progress};
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
-use sunspec::{Found, Model};
-use tieline_modbus::{ReadCode, Request, Response, Table};
 use tieline_net::{Clock, Counters, Shard, ShardThread};
-use tokio::sync::{Semaphore, oneshot};
-
-/// A device that answered.
-#[derive(Clone, Debug)]
-pub struct Device {
-    /// `host:port`.
-    pub address: String,
-    /// Its unit there.
-    pub unit: u8,
-    /// Manufacturer, model, version, serial number; empty where it does not say.
-    pub identity: [String; 4],
-    /// Its SunSpec models.
-    pub models: Vec<u16>,
-    /// Points that are known of them.
-    pub points: Vec<Found>,
-}
-
-impl Device {
-    /// What it says of itself, in a line.
-    pub fn words(&self) -> String {
-        let said: Vec<&str> = self.identity.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
-        let models: Vec<String> = self.models.iter().map(u16::to_string).collect();
-        let said = if said.is_empty() { "says nothing of itself".to_owned() } else { said.join(" ") };
-        let models = if models.is_empty() { String::new() } else { format!(", SunSpec {}", models.join(" ")) };
-        terminal::one_line(&(said + &models)).into_owned()
-    }
-
-    fn print(&self, json: bool) -> std::io::Result<()> {
-        let Self { address, unit, identity: [manufacturer, model, version, serial], models, points } = self;
-        let mut out = std::io::stdout().lock();
-        if !json {
-            return writeln!(out, "{address} unit {unit}: {}", self.words());
-        }
-        let object = json!({
-            "address": address, "unit": unit, "manufacturer": manufacturer, "model": model, "version": version,
-            "serial": serial, "sunspec_models": models, "points": points.len(),
-        });
-        writeln!(out, "{}", terminal::json(&object.to_string()))
-    }
-}
+use tokio::sync::oneshot;
 
 /// Looks for devices, and prints each as it is found.
 pub fn discover(verb: &DiscoverVerb) -> Result<ExitCode> {
     log::start("warn", false);
-    let (args, only_sunspec) = match verb {
-        DiscoverVerb::Modbus(args) => (args, false),
-        DiscoverVerb::Sunspec(args) => (args, true),
-    };
+    match verb {
+        DiscoverVerb::Modbus(args) => modbus::discover(args, false),
+        DiscoverVerb::Sunspec(args) => modbus::discover(args, true),
+        DiscoverVerb::Bacnet(args) => bacnet::discover(args),
+        DiscoverVerb::Dnp3(args) => dnp3::discover(args),
+    }
+}
+
+/// Does work on a thread with sockets, until it is done; none where a signal came first.
+fn on_shard<T: Send + 'static, F>(work: impl FnOnce(Rc<Shard>) -> F + Send + 'static) -> Result<Option<T>>
+where
+    F: Future<Output = T> + 'static,
+{
     let (end, ended) = oneshot::channel();
-    let asked = args.clone();
     let thread =
         ShardThread::spawn("discover", Clock::start(), Arc::new(Counters::default()), move |shard| async move {
-            let _ = end.send(look(&shard, &asked, only_sunspec).await);
+            let _ = end.send(work(shard).await);
         })?;
-    let found = signals::until_done(ended)?;
+    let done = signals::until_done(ended)?;
     drop(thread);
-    let Some(found) = found else { return Ok(ExitCode::SUCCESS) };
-    let mut found = found.map_err(|_| anyhow!("the discovery ended"))?;
-    found.sort_by(|a, b| (&a.address, a.unit).cmp(&(&b.address, b.unit)));
-    if let Some(folder) = &args.out {
-        for name in proposal::write(folder, &found)? {
-            eprintln!("tieline: {} written", folder.join(name).display());
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    done.transpose().map_err(|_| anyhow!("the discovery ended"))
 }
 
-/// All addresses, some of them at a time.
-async fn look(shard: &Rc<Shard>, args: &DiscoverArgs, only_sunspec: bool) -> Vec<Device> {
-    let addresses: Vec<String> = args.places.iter().flat_map(|place| place.addresses(args.port)).collect();
-    let places = Arc::new(Semaphore::new(usize::from(args.together)));
-    let progress = Rc::new(RefCell::new(Progress { of: addresses.len(), ..Progress::default() }));
-    let found = Rc::new(RefCell::new(Vec::new()));
-    let mut tasks = Vec::new();
-    for address in addresses {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
-        let (shard, args, progress, found) = (Rc::clone(shard), args.clone(), Rc::clone(&progress), Rc::clone(&found));
-        tasks.push(tokio::task::spawn_local(async move {
-            let here = look_at(&shard, &address, &args, only_sunspec).await;
-            progress.borrow_mut().count(here.len());
-            for device in here {
-                progress.borrow().clear();
-                // A reader that has gone ends the process with its next write.
-                let _ = device.print(args.json);
-                found.borrow_mut().push(device);
-            }
-            progress.borrow().show();
-            drop(place);
-        }));
+/// Writes the proposed files, and says which.
+fn propose(folder: Option<&Path>, files: proposal::Files) -> Result<()> {
+    let Some(folder) = folder else { return Ok(()) };
+    for name in proposal::write(folder, &files)? {
+        eprintln!("tieline: {} written", folder.join(name).display());
     }
-    for task in tasks {
-        let _ = task.await;
-    }
-    progress.borrow().clear();
-    found.take()
-}
-
-/// One address.
-async fn look_at(shard: &Rc<Shard>, address: &str, args: &DiscoverArgs, only_sunspec: bool) -> Vec<Device> {
-    let mut found = Vec::new();
-    let Ok(mut link) = Link::open(shard, address, args.timeout).await else { return found };
-    for unit in &args.units.0 {
-        if let Some(device) = look_for(&link, address, *unit).await {
-            if !only_sunspec || !device.models.is_empty() {
-                found.push(device);
-            }
-            continue;
-        }
-        // A connection on which nobody answers is closed after some time-outs.
-        match Link::open(shard, address, args.timeout).await {
-            Ok(again) => link = again,
-            Err(_) => break,
-        }
-    }
-    found
-}
-
-/// One unit; none where it does not answer.
-async fn look_for(link: &Link, address: &str, unit: u8) -> Option<Device> {
-    let identification = link.ask(unit, Request::Identification { code: ReadCode::Basic, object: 0 }).await;
-    let mut identity: [String; 4] = Default::default();
-    let mut answers = false;
-    match identification {
-        Heard::Answer(Response::Identification(page)) => {
-            answers = true;
-            for object in page.objects {
-                // Vendor name, product code, revision: manufacturer, model, version.
-                if let Some(text) = identity.get_mut(usize::from(object.id)) {
-                    *text = String::from_utf8_lossy(&object.value).trim().to_owned();
-                }
-            }
-        }
-        Heard::Answer(_) => answers = true,
-        Heard::Refused(code) => answers = !code.is_of_gateway(),
-        Heard::Nothing => {}
-    }
-    if !answers {
-        // Some devices leave functions that they do not know unanswered.
-        let first = Request::Read { table: Table::HoldingRegisters, start: 0, count: 1 };
-        match link.ask(unit, first).await {
-            Heard::Answer(_) => {}
-            Heard::Refused(code) if !code.is_of_gateway() => {}
-            Heard::Refused(_) | Heard::Nothing => return None,
-        }
-    }
-    let models: Vec<Model> = sunspec::models(link, unit).await;
-    let identity = sunspec::common(&models).unwrap_or(identity);
-    let points = sunspec::points(&models);
-    Some(Device {
-        address: address.to_owned(),
-        unit,
-        identity,
-        models: models.iter().map(|model| model.id).collect(),
-        points,
-    })
-}
-
-/// How far it is, on a terminal.
-#[derive(Debug, Default)]
-struct Progress {
-    of: usize,
-    done: usize,
-    found: usize,
-}
-
-impl Progress {
-    const fn count(&mut self, found: usize) {
-        self.done += 1;
-        self.found += found;
-    }
-
-    fn show(&self) {
-        if std::io::stderr().is_terminal() {
-            let Self { of, done, found } = self;
-            let _ = write!(std::io::stderr(), "\r{done} of {of} addresses, {found} devices ");
-        }
-    }
-
-    fn clear(&self) {
-        if std::io::stderr().is_terminal() {
-            let _ = write!(std::io::stderr(), "\r\u{1b}[K");
-        }
-    }
+    Ok(())
 }

@@ -309,7 +309,7 @@ mod tests {
 
     fn report(name: u64) -> BusInput {
         let (shard, device, lane) = (0, tieline_core::DeviceId(0), crate::field::Lane::Main);
-        let receipt = crate::field::Receipt { shard, device, lane, fragments: name };
+        let receipt = crate::field::Receipt { shard, device, lane, fragments: name, is_past: false };
         BusInput::Field(FieldReport { receipts: vec![receipt], ..FieldReport::default() })
     }
 

@@ -59,6 +59,8 @@ impl Bus {
                     let stored = stored.then_some(()).ok_or(reasons::NOT_STORED);
                     self.answer_client(now, (key, number), packet_id, stored);
                 }
+                // Its device still has it, and is asked again.
+                Receipt::Field(receipt) if receipt.is_past && !stored => {}
                 // What history cannot take is counted there; the field goes on, or live values would stop too.
                 Receipt::Field(receipt) => {
                     let shard = self.field.get(receipt.shard);

@@ -13,10 +13,10 @@ use super::parse;
 use super::points::{PointAddress, PointConfig};
 use super::reader::{Document, Expected, Section};
 use super::settings::{
-    DEVICE_BACNET_APDU_TIMEOUT, DEVICE_BACNET_COV, DEVICE_BACNET_COV_CONFIRMED, DEVICE_BACNET_COV_LIFETIME,
-    DEVICE_BACNET_FOREIGN_LIFETIME, DEVICE_BACNET_IN_FLIGHT, DEVICE_BACNET_INSTANCE, DEVICE_BACNET_MAX_PER_REQUEST,
-    DEVICE_BACNET_MIN_PRIORITY, DEVICE_BACNET_NETWORK, DEVICE_BACNET_READ_MULTIPLE, DEVICE_BACNET_RETRIES,
-    DEVICE_BACNET_STATUS_FLAGS, DEVICE_BACNET_TIME_SYNC, DEVICE_BACNET_WRITE_PRIORITY,
+    DEVICE_BACNET_APDU_TIMEOUT, DEVICE_BACNET_BACKFILL_MAX, DEVICE_BACNET_COV, DEVICE_BACNET_COV_CONFIRMED,
+    DEVICE_BACNET_COV_LIFETIME, DEVICE_BACNET_FOREIGN_LIFETIME, DEVICE_BACNET_IN_FLIGHT, DEVICE_BACNET_INSTANCE,
+    DEVICE_BACNET_MAX_PER_REQUEST, DEVICE_BACNET_MIN_PRIORITY, DEVICE_BACNET_NETWORK, DEVICE_BACNET_READ_MULTIPLE,
+    DEVICE_BACNET_RETRIES, DEVICE_BACNET_STATUS_FLAGS, DEVICE_BACNET_TIME_SYNC, DEVICE_BACNET_WRITE_PRIORITY,
 };
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
@@ -55,6 +55,8 @@ pub struct BacnetConfig {
     pub write_priority: u8,
     /// What the clock of the device is set to, each day.
     pub time_sync: ClockSync,
+    /// From how long ago on trend logs are read.
+    pub backfill_max: Duration,
 }
 
 /// A socket that devices share.
@@ -139,6 +141,7 @@ pub fn read_bacnet(
         cov_lifetime: DEVICE_BACNET_COV_LIFETIME.read(&mut s, doc),
         write_priority: DEVICE_BACNET_WRITE_PRIORITY.read(&mut s, doc),
         time_sync: DEVICE_BACNET_TIME_SYNC.read(&mut s, doc, clocks),
+        backfill_max: DEVICE_BACNET_BACKFILL_MAX.read(&mut s, doc),
     };
     check_priorities(doc, &s, &config, min_priority, points);
     s.finish(doc);

@@ -62,6 +62,12 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
+    /// Whether the device keeps the past of points itself, which is read when it has been away.
+    #[must_use]
+    pub fn keeps_past(&self) -> bool {
+        self.points.iter().any(|point| point.address.bacnet().is_some_and(|address| address.trend_log.is_some()))
+    }
+
     /// How often a point of a polled device is read.
     #[must_use]
     pub fn every_of(&self, point: &PointConfig) -> Duration {

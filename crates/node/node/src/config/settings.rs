@@ -206,6 +206,8 @@ pub const DEVICE_BACNET_WRITE_PRIORITY: Count<u8> = Count::new("write_priority",
 pub const DEVICE_BACNET_MIN_PRIORITY: Count<u8> = Count::new("min_priority", 8, 1, 16);
 /// `device.NAME.bacnet.time_sync`.
 pub const DEVICE_BACNET_TIME_SYNC: Choice<3> = Choice::new("time_sync", ["off", "utc", "local"], 0);
+/// `device.NAME.bacnet.backfill_max`.
+pub const DEVICE_BACNET_BACKFILL_MAX: Span = Span::new("backfill_max", 604_800_000, 60_000, 31_622_400_000);
 /// `device.NAME.bacnet.foreign_lifetime`.
 pub const DEVICE_BACNET_FOREIGN_LIFETIME: Span = Span::new("foreign_lifetime", 600_000, 30_000, 64_800_000);
 /// `device.NAME.simulated.seed`.

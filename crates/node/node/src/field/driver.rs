@@ -5,6 +5,7 @@
 
 use super::counters::Metric;
 use super::lanes::Lane;
+use super::positions::Positions;
 use super::shard::{Field, SharedField};
 use crate::config::{DeviceConfig, NetworkConfig, Numbered, Priority};
 use crate::trace::Kind;
@@ -15,7 +16,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Machine, Now, Reading, Refusal};
-use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard};
+use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard, Tap};
 use tieline_poll::{LinkState, PointTable, PollClass, PollResult};
 use tieline_transport::{CertificateCache, Transport};
 
@@ -78,6 +79,7 @@ pub struct Context {
     shard: Rc<Shard>,
     field: SharedField,
     certificates: Arc<CertificateCache>,
+    positions: Positions,
 }
 
 /// A connection that is kept.
@@ -98,8 +100,19 @@ pub struct Connection<'a> {
 }
 
 impl Context {
-    pub(super) const fn new(shard: Rc<Shard>, field: SharedField, certificates: Arc<CertificateCache>) -> Self {
-        Self { shard, field, certificates }
+    pub(super) const fn new(
+        shard: Rc<Shard>,
+        field: SharedField,
+        certificates: Arc<CertificateCache>,
+        positions: Positions,
+    ) -> Self {
+        Self { shard, field, certificates, positions }
+    }
+
+    /// Up to when the past of devices is known that keep it themselves.
+    #[must_use]
+    pub const fn positions(&self) -> &Positions {
+        &self.positions
     }
 
     /// What the sessions of the shard share.
@@ -149,6 +162,12 @@ impl Context {
         let route = route.marked(priority.map(marks_of));
         route.start(session, seed, owner).await.map_err(|error| unreachable(&error))?;
         Ok(())
+    }
+
+    /// What a socket of many devices tells of one of them; none where the device is not traced.
+    #[must_use]
+    pub fn tap(&self, device: DeviceId) -> Option<Rc<dyn Tap>> {
+        self.field.borrow().traces.tap(&[device], Lane::Main.number())
     }
 
     /// Opens the socket of many devices, and serves it until the shard ends.
@@ -255,6 +274,13 @@ impl Reporter {
                 field.tell_held(self.device, lane, fragments);
             }
         });
+    }
+
+    /// Takes what the device had kept of a time when it was away, each with its time. It goes to history alone, which takes
+    /// what it does not have yet; [`DeviceSession::settle`] is called with the number once it is stored, and not where it
+    /// cannot be.
+    pub fn past(&self, readings: Vec<Reading>, number: u64) {
+        self.with(|field| field.tell_past(self.device, readings, number));
     }
 
     /// The end of one part of a poll, asked for by [`DeviceSession::poll`] or made by the protocol itself.

@@ -22,6 +22,7 @@ mod dnp3;
 mod driver;
 mod lanes;
 mod modbus;
+mod positions;
 mod presence;
 mod shard;
 mod simulated;
@@ -29,6 +30,7 @@ mod spec;
 
 pub use counters::{Counted, MetricKind};
 pub use lanes::Lane;
+pub use positions::Positions;
 pub use shard::{FieldHandle, start};
 
 use self::driver::Driver;
@@ -54,8 +56,9 @@ pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> std::io::Resu
     match config.protocol.name() {
         ProtocolName::Dnp3 => dnp3::decoder_of(config, wanted),
         ProtocolName::Modbus => modbus::decoder_of(config, wanted),
+        ProtocolName::Bacnet => bacnet::decoder_of(config, wanted),
         // Their traces say their states and failures alone.
-        ProtocolName::Bacnet | ProtocolName::Simulated => Ok(Box::new(NoBytes)),
+        ProtocolName::Simulated => Ok(Box::new(NoBytes)),
     }
 }
 
@@ -99,6 +102,8 @@ pub struct Receipt {
     pub lane: Lane,
     /// How many fragments with events the device had sent there by then.
     pub fragments: u64,
+    /// They are of its past: the device is asked for them again where they cannot be stored.
+    pub is_past: bool,
 }
 
 /// What a field shard tells the bus.
@@ -106,6 +111,8 @@ pub struct Receipt {
 pub struct FieldReport {
     /// New states of topics, in order.
     pub updates: Vec<Update>,
+    /// What devices had kept of times when they were away, for history alone. It may have been told before.
+    pub past: Vec<Update>,
     /// Devices that can, or cannot, be commanded.
     pub links: Vec<(DeviceId, bool)>,
     /// What became of commands.
@@ -118,6 +125,10 @@ impl FieldReport {
     /// Whether there is nothing to tell.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.updates.is_empty() && self.links.is_empty() && self.outcomes.is_empty() && self.receipts.is_empty()
+        self.updates.is_empty()
+            && self.past.is_empty()
+            && self.links.is_empty()
+            && self.outcomes.is_empty()
+            && self.receipts.is_empty()
     }
 }

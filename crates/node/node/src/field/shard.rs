@@ -3,6 +3,7 @@
 use super::counters::Counted;
 use super::driver::{Context, DeviceSession, Tabled};
 use super::lanes::Lane;
+use super::positions::Positions;
 use super::spec::{spec_of, table_of, urgency_of};
 use super::{Drivers, FieldInput, FieldReport, Receipt, drivers};
 use crate::config::{NetworkConfig, Numbered, PointConfig, Priority};
@@ -12,7 +13,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Command, CommandMode, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic, Value};
+use tieline_core::{
+    Command, CommandMode, CommandOutcome, DeviceId, Instant, Now, PointId, Reading, Refusal, Topic, Value,
+};
 use tieline_net::{Clock, Counters, Shard, ShardThread};
 use tieline_poll::{
     DeviceState, GroupId, GroupKind, GroupSpec, Limits, PointTable, PollClass, PollEvent, Poller, SpecError, Urgency,
@@ -91,13 +94,13 @@ pub fn start<I: From<FieldReport> + Send + 'static>(
     devices: Vec<Numbered>,
     clock: Clock,
     counters: Arc<Counters>,
-    (certificates, traces): (Arc<CertificateCache>, TraceDisk),
+    (certificates, traces, positions): (Arc<CertificateCache>, TraceDisk, Positions),
     senders: ReportSenders<I>,
 ) -> std::io::Result<FieldHandle> {
     let (inputs, incoming) = mpsc::channel(INPUTS_MAX);
     let (ready, started) = std::sync::mpsc::sync_channel(1);
     let thread = ShardThread::spawn(&format!("field-{number}"), clock, counters, move |shard| async move {
-        let set = Settings { number, certificates, traces };
+        let set = Settings { number, certificates, traces, positions };
         serve(shard, set, devices, (incoming, senders), |result| drop(ready.send(result))).await;
     })?;
     started.recv().map_err(|_| std::io::Error::other("a field thread ended before it began"))??;
@@ -112,12 +115,14 @@ pub(super) struct Settings {
     pub certificates: Arc<CertificateCache>,
     /// Where traces are written.
     pub traces: TraceDisk,
+    /// Up to when the past of devices is known.
+    pub positions: Positions,
 }
 
 /// Runs a shard with its devices on the present thread, once `ready` was told whether they could be started.
 pub(super) async fn serve<I: From<FieldReport>>(
     shard: Rc<Shard>,
-    Settings { number, certificates, traces }: Settings,
+    Settings { number, certificates, traces, positions }: Settings,
     devices: Vec<Numbered>,
     (incoming, senders): (mpsc::Receiver<FieldInput>, ReportSenders<I>),
     ready: impl FnOnce(std::io::Result<()>),
@@ -129,7 +134,7 @@ pub(super) async fn serve<I: From<FieldReport>>(
     let field = Field { number, poller, devices: devices_here, traces, networks, reports, work, clock };
     let field = Rc::new(RefCell::new(field));
     let mut drivers = drivers();
-    let context = Context::new(Rc::clone(&shard), Rc::clone(&field), certificates);
+    let context = Context::new(Rc::clone(&shard), Rc::clone(&field), certificates, positions);
     let result = start_devices(&mut drivers, &context, devices).await;
     let failed = result.is_err();
     ready(result);
@@ -403,7 +408,17 @@ impl Field {
 
     pub(super) fn tell_held(&mut self, device: DeviceId, lane: Lane, fragments: u64) {
         let (shard, urgency) = (self.number, self.urgency(device));
-        self.report(urgency).receipts.push(Receipt { shard, device, lane, fragments });
+        self.report(urgency).receipts.push(Receipt { shard, device, lane, fragments, is_past: false });
+    }
+
+    /// Tells what a device had kept, which goes to history alone, and asks for a receipt.
+    pub(super) fn tell_past(&mut self, device: DeviceId, readings: Vec<Reading>, number: u64) {
+        let updates: Vec<_> =
+            readings.into_iter().filter_map(|reading| self.poller.past_update(device, reading)).collect();
+        let (shard, urgency, lane) = (self.number, self.urgency(device), Lane::Main);
+        let report = self.report(urgency);
+        report.past.extend(updates);
+        report.receipts.push(Receipt { shard, device, lane, fragments: number, is_past: true });
     }
 
     fn urgency(&self, device: DeviceId) -> Urgency {

@@ -85,6 +85,13 @@ impl<R: Send + 'static> Recorder<R> {
         Ok(())
     }
 
+    /// Takes an update of a time that has passed, if it is to be recorded and was not recorded before.
+    pub fn record_past(&mut self, now: Now, update: Update) {
+        if self.records(&update) {
+            self.record_sample(Sample { again: true, ..Sample::new(now.utc, update) }, None);
+        }
+    }
+
     /// A time that no other message is recorded with: by it a message is known to history when it is recorded again.
     pub fn own_time(&mut self, now: Now) -> Timestamp {
         self.times.own(now.utc)

@@ -1,6 +1,7 @@
 //! What bytes mean: the part of a trace that a protocol's driver has.
 
 use serde_json::{Map, Value as Json};
+use std::net::Ipv4Addr;
 use tieline_net::Direction;
 
 /// Follows what goes over the connections of a device.
@@ -27,6 +28,8 @@ pub enum Capture {
     Datagrams {
         /// That of the protocol.
         port: u16,
+        /// The address of the device, where its connection does not say it.
+        device: Option<Ipv4Addr>,
     },
     /// Message by message, for the dissector of this name.
     Messages {

@@ -1,4 +1,4 @@
-//! The decoder of devices whose bytes no trace has: those that do not exist, and those whose driver has no tap.
+//! The decoder of devices that do not exist: no trace has bytes of theirs.
 
 use super::{Capture, Decoder, Message};
 use tieline_net::Direction;

@@ -70,7 +70,11 @@ impl<W: Write> PcapngWriter<W> {
         // if_name; if_tsresol: microseconds.
         let interface = [head, option(2, topic.as_bytes()), option(9, &[6]), option(0, &[])].concat();
         out.write_all(&block(1, &interface))?;
-        let stream = Stream { port: NODE_PORT, device: DEVICE, next: [1, 1] };
+        let address = match decoder.capture() {
+            Capture::Datagrams { device, .. } => device,
+            Capture::Stream { .. } | Capture::Messages { .. } => None,
+        };
+        let stream = Stream { port: NODE_PORT, device: address.unwrap_or(DEVICE), next: [1, 1] };
         let streams = [stream, Stream { port: NODE_PORT + 1, ..stream }];
         Ok(Self { out, decoder, device, topic: topic.to_owned(), streams, began: 2, notes: Vec::new() })
     }
@@ -102,7 +106,7 @@ impl<W: Write> PcapngWriter<W> {
                 .payload
                 .chunks(PAYLOAD_BYTES_MAX)
                 .try_for_each(|part| self.segment(record, direction, port, part)),
-            Capture::Datagrams { port } => {
+            Capture::Datagrams { port, .. } => {
                 let datagram = record.payload.get(..PAYLOAD_BYTES_MAX).unwrap_or(record.payload);
                 self.datagram(record, direction, port, datagram)
             }

@@ -2,8 +2,8 @@
 
 use super::{DeviceEvent, JobId, LogPart, Profile};
 use crate::client::Failure;
-use crate::service::{Range, RangeAck, Write, log_records};
-use crate::{ObjectId, PropertyRef, Value};
+use crate::service::{Range, RangeAck, Write, log_multiple_records, log_records};
+use crate::{ObjectId, ObjectType, PropertyRef, Value};
 use alloc::vec::Vec;
 use tieline_core::Instant;
 
@@ -110,6 +110,8 @@ pub(super) fn learned(results: &[(PropertyRef, Result<Value, Failure>)]) -> Devi
 /// The records in an answer to ReadRange.
 pub(super) fn log_part(parameters: &[u8]) -> Result<LogPart, Failure> {
     let ack = RangeAck::parse(parameters).map_err(|_| Failure::Malformed)?;
-    let records = log_records(ack.items).map_err(|_| Failure::Malformed)?;
+    let is_multiple = ack.reference.object.object_type() == ObjectType::TREND_LOG_MULTIPLE;
+    let records = if is_multiple { log_multiple_records(ack.items) } else { log_records(ack.items) };
+    let records = records.map_err(|_| Failure::Malformed)?;
     Ok(LogPart { records, first_sequence: ack.first_sequence, has_last: ack.has_last, has_more: ack.has_more })
 }

@@ -32,7 +32,7 @@ names! {
         24 "pulse-converter";
         25 "event-log";
         26 "global-group";
-        27 "trend-log-multiple";
+        27 "trend-log-multiple" TREND_LOG_MULTIPLE;
         28 "load-control";
         29 "structured-view";
         30 "access-door";

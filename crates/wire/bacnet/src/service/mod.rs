@@ -2,6 +2,7 @@
 
 mod cov;
 mod failure;
+mod logged;
 mod range;
 mod read;
 mod time;
@@ -10,7 +11,8 @@ mod write;
 
 pub use cov::{Notification, Subscription};
 pub use failure::ServiceError;
-pub use range::{LogDatum, LogRecord, Range, RangeAck, RangeRequest, log_records};
+pub use logged::LoggedProperty;
+pub use range::{LogDatum, LogRecord, Range, RangeAck, RangeRequest, log_multiple_records, log_records};
 pub use read::{PropertyRef, ReadAck, ReadMultiple, ReadMultipleAck, ReadResult, encode_read_multiple};
 pub use time::{emit_time, parse_time};
 pub use who::{IAm, IHave, WhoHas, WhoHasWhat, WhoIs};

@@ -142,6 +142,8 @@ pub enum LogDatum {
     Failure(ServiceError),
     /// The clock was set by so many seconds.
     TimeChange(f32),
+    /// What several properties were, in their order (of a trend log multiple).
+    Several(Vec<LogDatum>),
 }
 
 /// One record of a trend log.
@@ -162,23 +164,14 @@ impl LogRecord {
         super::emit_time(self.at, out);
         out.closing(0);
         out.opening(1);
-        match &self.datum {
-            LogDatum::Status(bits) => emit_bits(0, bits, out),
-            LogDatum::Value(value) => emit_value(value, out),
-            LogDatum::Failure(error) => {
-                out.opening(8);
-                error.emit(out);
-                out.closing(8);
-            }
-            LogDatum::TimeChange(seconds) => out.context(9, &seconds.to_be_bytes()),
-        }
+        emit_datum(&self.datum, out);
         out.closing(1);
         if let Some(status) = &self.status {
             emit_bits(2, status, out);
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Decoded<Self> {
+    fn read(reader: &mut Reader<'_>, datum: impl FnOnce(&mut Reader<'_>) -> Decoded<LogDatum>) -> Decoded<Self> {
         let mut moment = Reader::new(reader.enclosed(0, "the moment of a record")?);
         let at = read_time(&mut moment)?;
         let datum = datum(&mut Reader::new(reader.enclosed(1, "the datum of a record")?))?;
@@ -192,12 +185,98 @@ impl LogRecord {
 /// # Errors
 /// They are no records.
 pub fn log_records(items: &[u8]) -> Decoded<Vec<LogRecord>> {
+    records(items, datum)
+}
+
+/// The same of a trend log multiple (`BACnetLogMultipleRecord`).
+///
+/// # Errors
+/// They are no records.
+pub fn log_multiple_records(items: &[u8]) -> Decoded<Vec<LogRecord>> {
+    records(items, several)
+}
+
+fn records(items: &[u8], datum: impl Fn(&mut Reader<'_>) -> Decoded<LogDatum>) -> Decoded<Vec<LogRecord>> {
     let mut reader = Reader::new(items);
     let mut records = Vec::new();
     while !reader.is_empty() {
-        records.push(LogRecord::read(&mut reader)?);
+        records.push(LogRecord::read(&mut reader, &datum)?);
     }
     Ok(records)
+}
+
+fn emit_datum(datum: &LogDatum, out: &mut Vec<u8>) {
+    match datum {
+        LogDatum::Status(bits) => emit_bits(0, bits, out),
+        LogDatum::Value(value) => emit_value(value, out),
+        LogDatum::Failure(error) => {
+            out.opening(8);
+            error.emit(out);
+            out.closing(8);
+        }
+        LogDatum::TimeChange(seconds) => out.context(9, &seconds.to_be_bytes()),
+        LogDatum::Several(data) => {
+            out.opening(1);
+            for datum in data {
+                match datum {
+                    // Here the choice has no status: its numbers are one less up to that of the error.
+                    LogDatum::Value(value) => emit_member(value, out),
+                    LogDatum::Failure(error) => {
+                        out.opening(7);
+                        error.emit(out);
+                        out.closing(7);
+                    }
+                    LogDatum::Status(_) | LogDatum::TimeChange(_) | LogDatum::Several(_) => out.context(6, &[]),
+                }
+            }
+            out.closing(1);
+        }
+    }
+}
+
+fn emit_member(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Boolean(value) => out.context(0, &[u8::from(*value)]),
+        Value::Real(value) => out.context(1, &value.to_be_bytes()),
+        Value::Enumerated(value) => out.context_number(2, u64::from(*value)),
+        Value::Unsigned(value) => out.context_number(3, *value),
+        Value::BitString(bits) => emit_bits(5, bits, out),
+        Value::Null => out.context(6, &[]),
+        other => {
+            out.opening(8);
+            other.encode(out);
+            out.closing(8);
+        }
+    }
+}
+
+/// The datum of a record of several properties: a status, a change of the clock, or a list.
+fn several(reader: &mut Reader<'_>) -> Decoded<LogDatum> {
+    if reader.is_context(0) {
+        return Ok(LogDatum::Status(BitString::from_content(reader.context(0, "a status")?)?));
+    }
+    if reader.is_context(2) {
+        return Ok(LogDatum::TimeChange(real(reader.context(2, "a change of the clock")?)?));
+    }
+    let mut inside = Reader::new(reader.enclosed(1, "the data of a record")?);
+    let mut data = Vec::new();
+    while !inside.is_empty() {
+        data.push(member(&mut inside)?);
+    }
+    Ok(LogDatum::Several(data))
+}
+
+fn member(reader: &mut Reader<'_>) -> Decoded<LogDatum> {
+    if reader.is_opening(7) {
+        return Ok(LogDatum::Failure(ServiceError::read(&mut Reader::new(reader.enclosed(7, "an error")?))?));
+    }
+    if reader.is_opening(8) {
+        return Ok(LogDatum::Value(Value::decode(reader.enclosed(8, "a value")?)?));
+    }
+    let number = (0..=6).find(|number| reader.is_context(*number));
+    let number = number.ok_or(DecodeError::Expected("the datum of a record"))?;
+    let bytes = reader.context(number, "the datum of a record")?;
+    plain(number + 1, bytes)
 }
 
 fn emit_bits(number: u8, bits: &BitString, out: &mut Vec<u8>) {
@@ -233,17 +312,71 @@ fn datum(reader: &mut Reader<'_>) -> Decoded<LogDatum> {
     let number = (0..=9).find(|number| reader.is_context(*number));
     let number = number.ok_or(DecodeError::Expected("the datum of a record"))?;
     let bytes = reader.context(number, "the datum of a record")?;
+    match number {
+        0 => Ok(LogDatum::Status(BitString::from_content(bytes)?)),
+        9 => Ok(LogDatum::TimeChange(real(bytes)?)),
+        number => plain(number, bytes),
+    }
+}
+
+/// A value of a choice that begins with a Boolean at 1.
+fn plain(number: u8, bytes: &[u8]) -> Decoded<LogDatum> {
     let enumerated = |bytes| u32::try_from(unsigned(bytes)?).map_err(|_| DecodeError::Range("an enumerated value"));
-    Ok(match number {
-        0 => LogDatum::Status(BitString::from_content(bytes)?),
-        1 => LogDatum::Value(Value::Boolean(bytes.iter().any(|byte| *byte != 0))),
-        2 => LogDatum::Value(Value::Real(real(bytes)?)),
-        3 => LogDatum::Value(Value::Enumerated(enumerated(bytes)?)),
-        4 => LogDatum::Value(Value::Unsigned(unsigned(bytes)?)),
-        5 => LogDatum::Value(Value::Signed(signed(bytes)?)),
-        6 => LogDatum::Value(Value::BitString(BitString::from_content(bytes)?)),
-        7 => LogDatum::Value(Value::Null),
-        9 => LogDatum::TimeChange(real(bytes)?),
+    Ok(LogDatum::Value(match number {
+        1 => Value::Boolean(bytes.iter().any(|byte| *byte != 0)),
+        2 => Value::Real(real(bytes)?),
+        3 => Value::Enumerated(enumerated(bytes)?),
+        4 => Value::Unsigned(unsigned(bytes)?),
+        5 => Value::Signed(signed(bytes)?),
+        6 => Value::BitString(BitString::from_content(bytes)?),
+        7 => Value::Null,
         _ => return Err(DecodeError::Expected("the datum of a record")),
-    })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{ErrorClass, ErrorCode};
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    fn at() -> DateTime {
+        DateTime::from_timestamp(tieline_core::Timestamp::from_millis(1_800_000_000_000), 0)
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let failure = LogDatum::Failure(ServiceError::new(ErrorClass::OBJECT, ErrorCode::UNKNOWN_OBJECT));
+        let status = Some(BitString::new(&[true, false, false, true]));
+        let plain = [
+            LogDatum::Value(Value::Real(2.5)),
+            LogDatum::Value(Value::Boolean(true)),
+            LogDatum::Value(Value::Enumerated(3)),
+            LogDatum::Value(Value::Unsigned(70_000)),
+            LogDatum::Value(Value::Null),
+            LogDatum::Value(Value::Double(0.1)),
+            failure.clone(),
+        ];
+        let marks = [LogDatum::Status(BitString::new(&[false, true, false])), LogDatum::TimeChange(3.0)];
+        let record = |datum: &LogDatum| LogRecord { at: at(), datum: datum.clone(), status };
+        let single: Vec<_> = plain.iter().chain(&marks).map(record).collect();
+        let mut bytes = Vec::new();
+        single.iter().for_each(|record| record.emit(&mut bytes));
+        assert_eq!(log_records(&bytes), Ok(single));
+        // A record of several has its status and its clock at other numbers.
+        let several = vec![record(&LogDatum::Several(plain.to_vec())), record(&LogDatum::Several(vec![failure]))];
+        let mut bytes = Vec::new();
+        several.iter().for_each(|record| record.emit(&mut bytes));
+        assert_eq!(log_multiple_records(&bytes), Ok(several));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes: Vec<u8>) {
+            for records in [log_records(&bytes), log_multiple_records(&bytes)].into_iter().flatten() {
+                prop_assert!(records.len() <= bytes.len());
+            }
+        }
+    }
 }

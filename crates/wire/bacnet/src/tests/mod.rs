@@ -2,6 +2,7 @@
 
 mod client;
 mod device;
+mod dissect;
 mod network;
 mod properties;
 mod server;

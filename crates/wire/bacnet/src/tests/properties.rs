@@ -37,7 +37,7 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 /// Steps of the machines on bytes that may be anything behind a legal start.
-fn datagram() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let tail = prop::collection::vec(any::<u8>(), 0..80);
     (0..6_usize, tail).prop_map(|(start, tail)| {
         let starts: [&[u8]; 6] =

@@ -9,6 +9,7 @@
 //! | `every` | how often it is read, as in `1s` | as often as the device |
 //! | `cov` | whether the device is asked to tell changes | as the device has it |
 //! | `write_priority` | 1 to 16 | as the device has it |
+//! | `trend_log` | the log in the device that has the point's past values: its instance, or `trend-log-multiple:3` | none |
 //! | `writable` | `true`, `false` | `false` |
 
 use super::list::{List, Row};
@@ -17,7 +18,7 @@ use tieline_bacnet::{ObjectId, ObjectType, PropertyId, PropertyRef};
 use tieline_core::CommandMode;
 
 /// The columns that not every protocol has.
-pub(super) const COLUMNS: [&str; 5] = ["property", "array_index", "every", "cov", "write_priority"];
+pub(super) const COLUMNS: [&str; 6] = ["property", "array_index", "every", "cov", "write_priority", "trend_log"];
 
 /// The greatest instance of an object.
 const INSTANCE_MAX: u32 = 4_194_302;
@@ -36,6 +37,8 @@ pub struct BacnetPoint {
     pub cov: Option<bool>,
     /// The priority of commands; none: that of the device.
     pub write_priority: Option<u8>,
+    /// The trend log of the device that has its past values.
+    pub trend_log: Option<ObjectId>,
     /// What is written; none where the point is only read.
     pub writes: Option<WriteAs>,
 }
@@ -94,15 +97,29 @@ pub(super) fn read_place(list: &mut List<'_>, row: &Row<'_>) -> Option<BacnetPoi
     let write_priority = list.cell(row, "write_priority", "a priority from 1 (the highest) to 16", Some(None), |s| {
         s.parse::<u8>().ok().filter(|priority| (1..=16).contains(priority)).map(Some)
     });
+    let logs = "the instance of a trend log, as in 7, or trend-log-multiple:7";
+    let trend_log = list.cell(row, "trend_log", logs, Some(None), |s| parse_log(s).map(Some));
     let object = ObjectId::new(object_type?, instance?);
     let reference = PropertyRef { object, property: property?, index: index? };
-    let point = BacnetPoint { reference, cov: cov?, write_priority: write_priority?, writes: None };
+    let point =
+        BacnetPoint { reference, cov: cov?, write_priority: write_priority?, trend_log: trend_log?, writes: None };
     if point.cov == Some(true) && !point.is_present_value() {
         let expected = "false: devices tell changes of present-value only";
         list.report(row.line, "cov", "true".to_owned(), expected.to_owned());
         return None;
     }
     Some(point)
+}
+
+/// A trend log, by its instance or as an object.
+fn parse_log(text: &str) -> Option<ObjectId> {
+    let log = match text.parse() {
+        Ok(instance) => ObjectId::new(ObjectType::TREND_LOG, instance),
+        Err(_) => text.parse::<ObjectId>().ok()?,
+    };
+    let is_log = [ObjectType::TREND_LOG, ObjectType::TREND_LOG_MULTIPLE].contains(&log.object_type());
+    let is_whole = text.parse::<u32>().map_or(true, |instance| instance <= INSTANCE_MAX);
+    (is_log && is_whole && log.instance() <= INSTANCE_MAX).then_some(log)
 }
 
 /// The rest of a row; none where it is wrong.

@@ -181,7 +181,8 @@ const STATE_MAX: usize = 40;
 
 impl States {
     /// Two different words with a slash between them, neither of which means the other state by itself.
-    fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let (off, on) = text.split_once('/')?;
         let (off, on) = (off.trim(), on.trim());
         let is = |word: &str, of: [&str; 3]| of.contains(&word.to_lowercase().as_str());

@@ -14,11 +14,13 @@ impl Bacnet {
         let devices = vec![("online", gauge(online)), ("away", gauge(self.devices.len() - online))];
         let subscriptions = self.devices.iter().map(|device| device.subscriptions()).sum();
         let changes = self.devices.iter().map(|device| device.changes.get()).sum();
+        let logged = self.devices.iter().map(|device| device.past.records.get()).sum();
         let counters = [
             ("requests", "Requests sent for the first time.", sum.requests),
             ("retries", "Requests and segments that were repeated.", sum.retries),
             ("timeouts", "Requests without an answer, however often they were repeated.", sum.timeouts),
             ("changes", "Notifications of changed values.", changes),
+            ("trend_log_values", "Values read from trend logs, for times when a device or the node was away.", logged),
             ("datagrams_received", "Datagrams received.", sum.received),
             ("datagrams_sent", "Datagrams sent.", sum.sent),
             ("malformed", "Datagrams that broke a rule of BACnet.", sum.malformed),

@@ -1,11 +1,13 @@
 //! One BACnet device: its polls, its commands, its subscriptions, and what its answers mean.
 
 use super::parts::{Part, Plan, Wanted};
+use super::past::Past;
 use super::site::{Member, Site};
 use super::values::{is_lasting, reading, refusal_of, refused, to_write};
-use crate::config::{BacnetConfig, DeviceConfig};
+use crate::config::{BacnetConfig, DeviceConfig, PointConfig};
 use crate::field::driver::{DeviceSession, Reporter};
 use crate::field::lanes::Lane;
+use crate::field::positions::Positions;
 use crate::field::presence::Presence;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -37,6 +39,10 @@ pub(super) enum Task {
     ReadBack(Vec<Wanted>),
     /// What says whether the device has restarted.
     Marks,
+    /// The clock of the device, and what its trend logs log.
+    PastClock,
+    /// Records of a trend log.
+    Log,
 }
 
 /// A device on its socket.
@@ -68,12 +74,18 @@ pub(super) struct BacnetDevice {
     pub(super) marks: RefCell<Option<Vec<Wire>>>,
     /// When the marks were read because the device said who it is.
     pub(super) looked_at: Cell<Option<Instant>>,
+    pub(super) past: Past,
     reporter: OnceCell<Reporter>,
     pub(super) this: OnceCell<Weak<Self>>,
 }
 
 impl BacnetDevice {
-    pub(super) fn new(endpoint: &Endpoint<Site>, member: Member, config: &DeviceConfig, bacnet: &BacnetConfig) -> Self {
+    pub(super) fn new(
+        endpoint: &Endpoint<Site>,
+        member: Member,
+        (config, bacnet): (&DeviceConfig, &BacnetConfig),
+        positions: &Positions,
+    ) -> Self {
         let plan = Plan::new(config, bacnet);
         let mut told: HashMap<ObjectId, Vec<u32>> = HashMap::new();
         plan.told().into_iter().for_each(|(object, point)| told.entry(object).or_default().push(point));
@@ -98,6 +110,7 @@ impl BacnetDevice {
             instance: Cell::new(bacnet.instance),
             marks: RefCell::default(),
             looked_at: Cell::default(),
+            past: Past::new(config, bacnet, positions, endpoint.shard().now().utc),
             reporter: OnceCell::new(),
             this: OnceCell::new(),
         }
@@ -127,9 +140,17 @@ impl BacnetDevice {
             .endpoint
             .with(|site, now| site.call(self.member, |device, client| device.read(now, client, references)));
         if let Some(job) = job.transpose()? {
-            self.tasks.borrow_mut().insert(job, task);
+            self.add_task(job, task);
         }
         Ok(())
+    }
+
+    pub(super) fn add_task(&self, job: JobId, task: Task) {
+        self.tasks.borrow_mut().insert(job, task);
+    }
+
+    pub(super) fn point(&self, number: u32) -> Option<&PointConfig> {
+        self.plan.point(number)
     }
 
     fn references(&self, wanted: &[Wanted]) -> (Vec<Wanted>, Vec<PropertyRef>) {
@@ -156,8 +177,13 @@ impl BacnetDevice {
                 self.subscribe_next();
             }
             DeviceEvent::Changed(change) => self.changed(now, &change),
+            DeviceEvent::Log { job, part } => {
+                if self.tasks.borrow_mut().remove(&job).is_some() {
+                    self.log_read(now, part);
+                }
+            }
             // Nobody asks for them.
-            DeviceEvent::ObjectList { .. } | DeviceEvent::Log { .. } => {}
+            DeviceEvent::ObjectList { .. } => {}
         }
     }
 
@@ -167,6 +193,7 @@ impl BacnetDevice {
             results.iter().find_map(|(_, result)| result.as_ref().err().filter(|failure| failure.is_silence()));
         if silence.is_none() {
             self.silent_in_row.set(0);
+            self.past.heard(now);
         }
         match task {
             Task::Part(part) => {
@@ -180,7 +207,8 @@ impl BacnetDevice {
                 self.batch_end(now);
             }
             Task::Marks => self.marks_read(now, results),
-            Task::Command(..) => {}
+            Task::PastClock => self.past_clock(now, results),
+            Task::Command(..) | Task::Log => {}
         }
         if let Some(silence) = silence {
             self.unheard(now, silence);
@@ -196,7 +224,7 @@ impl BacnetDevice {
     }
 
     /// A request stayed unanswered, however often it was repeated.
-    fn unheard(&self, now: Now, why: &Failure) {
+    pub(super) fn unheard(&self, now: Now, why: &Failure) {
         let sent = u32::from(self.config.socket.retries) + 1;
         self.silent_in_row.update(|silent| silent.saturating_add(sent));
         if self.silent_in_row.get() >= SILENT_MAX {
@@ -211,7 +239,7 @@ impl BacnetDevice {
             match task {
                 Task::Part(part) => self.part_done(now, &part, PollResult::Timeout, None),
                 Task::Command(command, _) => self.command_done(command, Err(refusal_of(&Failure::TimedOut))),
-                Task::ReadBack(_) | Task::Marks => {}
+                Task::ReadBack(_) | Task::Marks | Task::PastClock | Task::Log => {}
             }
         }
         self.is_asked.set(false);
@@ -421,6 +449,8 @@ impl DeviceSession for BacnetDevice {
         Ok(())
     }
 
-    /// Nothing is held: a device is read again.
-    fn settle(&self, _lane: Lane, _fragments: u64) {}
+    /// Only what it had logged waits for history.
+    fn settle(&self, _lane: Lane, fragments: u64) {
+        self.past_settled(fragments);
+    }
 }

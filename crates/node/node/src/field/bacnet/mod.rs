@@ -11,8 +11,10 @@
 //! Read first: this file, then `site.rs`, `device.rs` and `probe.rs`.
 
 mod counters;
+mod decoder;
 mod device;
 mod parts;
+mod past;
 mod probe;
 mod site;
 mod values;
@@ -22,6 +24,7 @@ use self::site::{Member, Site, SiteEvent};
 use super::counters::Metric;
 use super::driver::{Context, DeviceSession, Driver, Starting, Tabled};
 use crate::config::{BacnetConfig, BacnetSocket, DeviceConfig};
+use crate::trace::Decoder;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -81,9 +84,13 @@ impl Bacnet {
             let bacnet = bacnet_of(&tabled.0.config)?;
             let wire = wire_config(bacnet);
             let member = endpoint.with(|site, _| site.add(bacnet.peer, bacnet.instance, wire));
-            let device = Rc::new(BacnetDevice::new(&endpoint, member, &tabled.0.config, bacnet));
+            let device = Rc::new(BacnetDevice::new(&endpoint, member, (&tabled.0.config, bacnet), context.positions()));
             let session = Rc::clone(&device) as Rc<dyn DeviceSession>;
-            device.set_reporter(context.add_device(tabled, tabled.0.config.priority, session)?);
+            let reporter = context.add_device(tabled, tabled.0.config.priority, session)?;
+            if let Some(tap) = context.tap(reporter.device()) {
+                endpoint.with(|site, _| site.trace(member, tap));
+            }
+            device.set_reporter(reporter);
             members.push(device);
         }
         // One socket has one priority: that of its most urgent device.
@@ -101,6 +108,14 @@ impl Bacnet {
         });
         Ok(())
     }
+}
+
+/// What a trace of a device says.
+///
+/// # Errors
+/// The device does not speak BACnet.
+pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> io::Result<Box<dyn Decoder>> {
+    Ok(Box::new(decoder::BacnetDecoder::new(config, wanted)?))
 }
 
 /// Learns of a socket.

@@ -61,6 +61,8 @@ impl BacnetDevice {
         self.subscribe_all();
         self.read_marks();
         self.set_clock();
+        self.past.heard(now);
+        self.begin_past(now);
     }
 
     pub(super) fn not_learned(&self, now: Now, failure: &Failure) {
@@ -91,6 +93,7 @@ impl BacnetDevice {
     pub(super) fn went(&self, now: Now, why: &str) {
         self.end_tasks(now);
         if self.presence.went() {
+            self.past.went(&self.topic);
             let instance = self.instance.get();
             self.endpoint.with(|site, now| site.reset(now, self.member, instance));
             if let Some(reporter) = self.reporter() {

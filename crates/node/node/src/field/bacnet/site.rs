@@ -1,12 +1,14 @@
 //! The machine of one socket: a client, and the devices that are reached by it.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::rc::Rc;
 use tieline_bacnet::Peer;
 use tieline_bacnet::client::{Client, ClientConfig, Counters, Event, RequestError, Target};
 use tieline_bacnet::device::{Device, DeviceConfig, DeviceEvent};
+use tieline_bacnet::dissect::{Sender, peer_of};
 use tieline_core::{Deadlines, Instant, Now};
-use tieline_net::DatagramMachine;
+use tieline_net::{DatagramMachine, Direction, Tap};
 
 /// A device of a socket, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +32,8 @@ pub(super) struct Site {
     client: Client,
     members: Vec<Place>,
     by_peer: HashMap<Peer, Vec<Member>>,
+    /// The traced ones, by the address of the device or of its router.
+    traced: HashMap<SocketAddrV4, Vec<(Peer, Rc<dyn Tap>)>>,
     deadlines: Deadlines<Member>,
     events: VecDeque<SiteEvent>,
 }
@@ -47,6 +51,7 @@ impl Site {
             client: Client::new(config),
             members: Vec::new(),
             by_peer: HashMap::new(),
+            traced: HashMap::new(),
             deadlines: Deadlines::default(),
             events: VecDeque::new(),
         }
@@ -60,6 +65,28 @@ impl Site {
         self.members.push(Place { device: Device::new(peer, instance, config), config, armed: None });
         self.by_peer.entry(peer).or_default().push(member);
         member
+    }
+
+    /// Gives what goes to a device, and comes from it, to a tap too.
+    pub(super) fn trace(&mut self, member: Member, tap: Rc<dyn Tap>) {
+        let Some(peer) = self.device(member).map(Device::peer) else { return };
+        self.traced.entry(peer.address).or_default().push((peer, tap));
+    }
+
+    /// Traces a datagram. What is of no device, such as a message of a router, is of all that are reached at its address.
+    fn tap(&self, now: Now, direction: Direction, address: SocketAddrV4, datagram: &[u8]) {
+        if self.traced.is_empty() {
+            return;
+        }
+        let sender = match direction {
+            Direction::Sent => Sender::Client,
+            Direction::Received => Sender::Device,
+        };
+        let peer = peer_of(sender, address, datagram);
+        let here = self.traced.get(&peer.map_or(address, |peer| peer.address));
+        for (_, tap) in here.into_iter().flatten().filter(|(of, _)| peer.is_none_or(|peer| peer == *of)) {
+            tap.moved(now, direction, datagram);
+        }
     }
 
     /// Calls a device; none where it is not here.
@@ -154,6 +181,7 @@ impl DatagramMachine for Site {
 
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
         if let SocketAddr::V4(from) = from {
+            self.tap(now, Direction::Received, from, datagram);
             self.client.handle_datagram(now, from, datagram);
         }
     }
@@ -174,7 +202,10 @@ impl DatagramMachine for Site {
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> Option<SocketAddr> {
-        self.client.poll_transmit(now, out).map(SocketAddr::V4)
+        let start = out.len();
+        let to = self.client.poll_transmit(now, out)?;
+        self.tap(now, Direction::Sent, to, out.get(start..).unwrap_or_default());
+        Some(SocketAddr::V4(to))
     }
 
     fn poll_event(&mut self, now: Now) -> Option<SiteEvent> {

@@ -6,7 +6,7 @@ use tieline_bacnet::names::{ErrorClass, ErrorCode};
 use tieline_bacnet::{BitString, Value as Wire};
 use tieline_core::{PointId, Quality, Reading, Refusal, Value, nearest_int};
 
-/// Characters of a list, or of a text, that a value shows at most.
+/// Bytes of a list, or of a text, that a value shows at most.
 const TEXT_MAX: usize = 4096;
 
 /// A value as its topic has it, before scaling.
@@ -31,53 +31,14 @@ pub(super) fn value_of(wire: &Wire, kind: ValueKind) -> Value {
         | Wire::Constructed(..)
         | Wire::List(_) => {
             let mut text = String::new();
-            show(wire, &mut text);
-            Value::Text(cut(text))
+            wire.show(TEXT_MAX, &mut text);
+            Value::Text(text.into())
         }
     }
 }
 
 fn float(wire: &Wire) -> Value {
     wire.as_f64().map_or(Value::Null, Value::Float)
-}
-
-fn cut(text: String) -> Box<str> {
-    match text.char_indices().nth(TEXT_MAX) {
-        Some((at, _)) => text.get(..at).unwrap_or_default().into(),
-        None => text.into(),
-    }
-}
-
-/// A value for people; the elements of a list have commas between them.
-fn show(wire: &Wire, out: &mut String) {
-    match wire {
-        Wire::Null => out.push_str("null"),
-        Wire::Boolean(state) => out.push_str(if *state { "true" } else { "false" }),
-        Wire::Unsigned(number) => out.push_str(&number.to_string()),
-        Wire::Signed(number) => out.push_str(&number.to_string()),
-        Wire::Real(number) => out.push_str(&number.to_string()),
-        Wire::Double(number) => out.push_str(&number.to_string()),
-        Wire::Enumerated(number) => out.push_str(&number.to_string()),
-        Wire::CharacterString(text) => out.push_str(text),
-        Wire::BitString(bits) => out.extend(bits.iter().map(|bit| if bit { '1' } else { '0' })),
-        Wire::Date(date) => out.push_str(&date.to_string()),
-        Wire::Time(time) => out.push_str(&time.to_string()),
-        Wire::ObjectId(object) => out.push_str(&object.to_string()),
-        Wire::OctetString(bytes) | Wire::Context(_, bytes) => {
-            bytes.iter().for_each(|byte| out.push_str(&format!("{byte:02x}")));
-        }
-        Wire::Constructed(_, values) | Wire::List(values) => {
-            for (value, place) in values.iter().zip(0_usize..) {
-                if out.len() > TEXT_MAX {
-                    return;
-                }
-                if place > 0 {
-                    out.push(',');
-                }
-                show(value, out);
-            }
-        }
-    }
 }
 
 /// What the status flags of an object say of its present value (clause 12.2.7). An alarm is none against it.
@@ -233,7 +194,7 @@ mod tests {
         let check = |writes, value: Value, expect: Result<Wire, &str>| {
             let object = ObjectId::new(ObjectType::ANALOG_VALUE, 1);
             let reference = PropertyRef::new(object, PropertyId::PRESENT_VALUE);
-            let point = BacnetPoint { reference, cov: None, write_priority: None, writes };
+            let point = BacnetPoint { reference, cov: None, write_priority: None, trend_log: None, writes };
             assert_eq!(to_write(&point, &value).map_err(|refusal| refusal.reason), expect);
         };
         check(Some(WriteAs::Real), Value::Float(42.5), Ok(Wire::Real(42.5)));

@@ -105,7 +105,7 @@ impl Decoder for Dnp3Decoder {
 
     fn capture(&self) -> Capture {
         match self.is_datagrams {
-            true => Capture::Datagrams { port: PORT },
+            true => Capture::Datagrams { port: PORT, device: None },
             false => Capture::Stream { port: PORT },
         }
     }

@@ -3,7 +3,7 @@
 use crate::config::{Numbered, from_text};
 use crate::field::counters::Counted;
 use crate::field::shard::{Settings, serve};
-use crate::field::{FieldInput, FieldReport};
+use crate::field::{FieldInput, FieldReport, Positions};
 use crate::trace::TraceDisk;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,7 +45,12 @@ impl World {
         let senders = [sender.clone(), sender.clone(), sender];
         let (ready, started) = oneshot::channel();
         let traces = TraceDisk::start(folder.path(), false).unwrap();
-        let set = Settings { number: 0, certificates: Arc::new(CertificateCache::default()), traces };
+        let set = Settings {
+            number: 0,
+            certificates: Arc::new(CertificateCache::default()),
+            traces,
+            positions: Positions::none(),
+        };
         tokio::task::spawn_local(async move {
             serve(shard, set, devices, (incoming, senders), |result| drop(ready.send(result))).await;
         });
