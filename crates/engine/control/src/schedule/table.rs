@@ -197,6 +197,12 @@ impl Schedule {
         self.tasks.is_empty()
     }
 
+    /// Whether a requester has a task.
+    #[must_use]
+    pub fn has_requester(&self, requester: &str) -> bool {
+        self.tasks.values().any(|task| *task.owner.requester == *requester)
+    }
+
     /// The tasks, by name.
     pub fn tasks(&self) -> impl Iterator<Item = TaskRecord> {
         self.tasks.values().map(Task::record)
