@@ -39,6 +39,7 @@ impl Coordinator {
         let limits = &self.limits.control;
         let timeout = batch.timeout.unwrap_or(limits.timeout).min(limits.timeout_max);
         let Batch { id, requester, who, entries, confirm, is_single, .. } = batch;
+        let group = (!is_single).then_some(id);
         for (index, entry) in entries.into_iter().enumerate() {
             let shown = shown_of(&entry.action);
             let taken = self.check_entry(now, &requester, &entry);
@@ -49,7 +50,7 @@ impl Coordinator {
                 Ok(checked) => checked,
                 Err(refusal) => {
                     let (who, mode) = (who.clone(), mode_of(&entry.action));
-                    let refused = Refused { request: job_id, group: Some(id), who, topic: entry.topic, shown, mode };
+                    let refused = Refused { request: job_id, group, who, topic: entry.topic, shown, mode };
                     self.control.refuse(now, refused, &refusal);
                     self.answer(now, (number, index), PointOutcome::Refused(refusal));
                     continue;
@@ -64,7 +65,7 @@ impl Coordinator {
                 kind,
                 stage: Stage::Waiting,
                 batch: Some((number, index)),
-                group: Some(id),
+                group,
                 requester: requester.clone(),
                 who: who.clone(),
                 point,

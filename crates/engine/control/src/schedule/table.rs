@@ -197,6 +197,12 @@ impl Schedule {
         self.tasks.is_empty()
     }
 
+    /// Whose a task is.
+    #[must_use]
+    pub fn owner_of(&self, task: &str) -> Option<&Owner> {
+        self.tasks.get(task).map(|task| &task.owner)
+    }
+
     /// Whether a requester has a task.
     #[must_use]
     pub fn has_requester(&self, requester: &str) -> bool {

@@ -19,6 +19,7 @@ mod asks;
 mod census;
 mod client;
 mod compaction;
+mod control;
 mod counters;
 mod declared;
 pub mod delivery_options;
@@ -63,6 +64,7 @@ pub mod written;
 
 pub use asks::Step;
 pub use client::DeltaStart;
+pub use control::{Asked, Callback};
 pub use counters::BusCounters;
 pub use deltas::is_marked;
 pub use ends::Ends;

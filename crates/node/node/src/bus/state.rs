@@ -22,8 +22,8 @@ use super::views::Deriving;
 use super::watchers::Watchers;
 use crate::access::{Guard, Serials};
 use crate::control::audit::AuditReader;
-use crate::control::command::{CommandDone, CommandRequest};
-use crate::control::{CommandSender, Commands};
+use crate::control::command::CommandRequest;
+use crate::control::{Call, CommandSender, Commands, Done};
 use crate::field::{FieldInput, FieldReport};
 use crate::history::Recorder;
 use bytes::Bytes;
@@ -43,8 +43,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 /// The bus, shared by the tasks of its thread.
 pub type SharedBus = Rc<RefCell<Bus>>;
 
-/// What is done with what became of a command.
-pub type Answer = Box<dyn FnOnce(&mut Bus, CommandDone) + Send>;
+/// What is done with what became of a request.
+pub type Answer = Box<dyn FnOnce(&mut Bus, Done) + Send>;
 
 /// Anything that gets updates.
 #[derive(Debug)]
@@ -217,6 +217,7 @@ impl Bus {
     pub fn handle_report(&mut self, now: Now, report: FieldReport) {
         for update in report.updates {
             self.record_node(now, &update);
+            self.look_at(now, &update.topic, &update.body);
             if self.recorder.is_unpublished(&update) {
                 continue;
             }
@@ -293,6 +294,9 @@ impl Bus {
             self.deltas.update(applied, self.tree.replaced(), kept);
         }
         self.note(now, &message.topic, &applied, body, from);
+        if retain {
+            self.look_at(now, &message.topic, body);
+        }
         match applied.change {
             Change::Stored => {
                 self.tree.mark(applied.topic, PublishMetadata::mark(qos));
@@ -379,10 +383,9 @@ impl Bus {
     }
 
     /// Takes a command for a point; the receiver hears what became of it.
-    pub fn command(&mut self, now: Now, request: CommandRequest, who: String) -> oneshot::Receiver<CommandDone> {
+    pub fn command(&mut self, now: Now, request: CommandRequest, by: &Call) -> oneshot::Receiver<Done> {
         let (done, hears) = oneshot::channel();
-        self.request(now, request, &who, Box::new(move |_, answer| drop(done.send(answer))));
-        self.work.notify_one();
+        self.request(now, request, by, Box::new(move |_, answer| drop(done.send(answer))));
         hears
     }
 
@@ -438,9 +441,9 @@ impl Bus {
     }
 
     /// The same for a caller on this thread.
-    pub fn request(&mut self, now: Now, request: CommandRequest, who: &str, answer: Answer) {
+    pub fn request(&mut self, now: Now, request: CommandRequest, by: &Call, answer: Answer) {
         let topic_exists = self.tree.get(&request.topic).is_some();
-        self.commands.request(now, request, topic_exists, who, answer);
+        self.commands.request(now, request, topic_exists, by, answer);
         self.work.notify_one();
     }
 

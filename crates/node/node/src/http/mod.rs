@@ -11,6 +11,7 @@ mod authorization;
 mod clock;
 mod command;
 mod compress;
+mod control;
 mod console;
 mod devices;
 mod field;
