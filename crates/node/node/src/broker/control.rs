@@ -86,7 +86,7 @@ impl ClientOwner {
         let shown = user.as_ref().map(|user| format!(" {user}")).unwrap_or_default();
         let who = format!("mqtt {}{shown} {}", self.peer, client.name).into();
         let requester = holder_of(user.as_deref(), Some(&client.name)).unwrap_or_else(|| Arc::clone(&client.name));
-        Asked { by: Call { requester, who }, session: Some(Arc::clone(&client.name)), is_named: true }
+        Asked { by: Call { requester, who }, session: Some(Arc::clone(&client.name)) }
     }
 
     pub(super) fn take_control(&self, client: &ConnectedClient, now: Now, verb: &str, message: &Message) -> Taken {

@@ -18,8 +18,6 @@ pub struct Asked {
     pub by: Call,
     /// The client identifier.
     pub session: Option<Arc<str>>,
-    /// Whether the caller said by what name.
-    pub is_named: bool,
 }
 
 /// What is done with an answer.
@@ -69,7 +67,6 @@ impl Bus {
 
     /// Asks for time at devices.
     pub fn reserve(&mut self, now: Now, body: ReserveBody, asked: &Asked, answer: Callback<ReservationResult>) {
-        let requester = asked.is_named.then_some(&*asked.by.requester);
         match body.request_type() {
             Ok(RequestType::New) => {}
             Ok(RequestType::Cancel) => {
@@ -78,7 +75,7 @@ impl Bus {
             }
             Err(result) => return answer(self, ReservationResult::of(&result)),
         }
-        match body.schedule(now, requester) {
+        match body.schedule(now, &asked.by.requester) {
             Ok(wanted) => {
                 let answer = of_reservation(answer);
                 self.commands.reserve(now, &wanted, &asked.by, asked.session.as_ref(), answer);

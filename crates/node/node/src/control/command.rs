@@ -35,13 +35,15 @@ pub struct CommandRequest {
     pub mode: Option<CommandMode>,
     /// How long it may take; none as the configuration says.
     pub timeout: Option<Duration>,
+    /// The name of the program that asks, where it said so.
+    pub requester: Option<String>,
 }
 
 /// The ways to ask a device.
 const MODES: [CommandMode; 2] = [CommandMode::SelectBeforeOperate, CommandMode::DirectOperate];
 
 /// The members of a request.
-const MEMBERS: [&str; 4] = ["topic", "value", "mode", "timeout_ms"];
+const MEMBERS: [&str; 5] = ["topic", "value", "mode", "timeout_ms", "requester"];
 
 /// A request as it comes: [`CommandRequest::from_json`] reads it, and says what is wrong with it.
 pub struct CommandBody(pub Json);
@@ -52,7 +54,7 @@ impl JsonSchema for CommandBody {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let [topic, value, mode, timeout_ms] = MEMBERS;
+        let [topic, value, mode, timeout_ms, requester] = MEMBERS;
         json_schema!({
             "type": "object",
             "properties": {
@@ -63,6 +65,7 @@ impl JsonSchema for CommandBody {
                 },
                 mode: { "type": "string", "enum": MODES.map(CommandMode::name) },
                 timeout_ms: { "type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX.as_millis() as u64 },
+                requester: { "type": "string", "description": "the name of the program that asks, as in its reservation" },
             },
             "required": [topic, value],
             "additionalProperties": false,
@@ -105,7 +108,7 @@ impl CommandRequest {
     pub fn from_json(body: &Json, topic: Option<Topic>) -> Result<Self, String> {
         let Json::Object(members) = body else {
             let topic = topic.ok_or_else(|| format!("the body is {body}, expected {{\"topic\": …, \"value\": …}}"))?;
-            return Ok(Self { topic, value: settable(body)?, mode: None, timeout: None });
+            return Ok(Self { topic, value: settable(body)?, mode: None, timeout: None, requester: None });
         };
         if let Some(name) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
             return Err(format!("the member {name:?} is unknown, expected one of {}", MEMBERS.join(", ")));
@@ -128,6 +131,7 @@ impl CommandRequest {
             value: settable(value)?,
             mode: mode(members.get("mode"))?,
             timeout: timeout(members.get("timeout_ms"))?,
+            requester: requester(members.get("requester"))?,
         })
     }
 }
@@ -164,6 +168,14 @@ fn timeout(json: Option<&Json>) -> Result<Option<Duration>, String> {
     let asked = json.as_u64().filter(|ms| *ms > 0).map(Duration::from_millis).filter(|asked| *asked <= TIMEOUT_MAX);
     let wrong = || format!("timeout_ms is {json}, expected a whole number from 1 to {}", TIMEOUT_MAX.as_millis());
     asked.map(Some).ok_or_else(wrong)
+}
+
+fn requester(json: Option<&Json>) -> Result<Option<String>, String> {
+    match json {
+        None => Ok(None),
+        Some(Json::String(name)) => Ok(Some(name.clone())),
+        Some(other) => Err(format!("requester is {other}, expected a text")),
+    }
 }
 
 pub(super) fn to_json(value: &Value) -> Json {
@@ -320,7 +332,7 @@ mod tests {
         check(
             "{\"value\":1,\"vlaue\":0}",
             Some("a"),
-            Err("the member \"vlaue\" is unknown, expected one of topic, value, mode, timeout_ms"),
+            Err("the member \"vlaue\" is unknown, expected one of topic, value, mode, timeout_ms, requester"),
         );
     }
 }

@@ -20,6 +20,8 @@ mod points;
 pub mod request;
 mod sending;
 pub mod state;
+#[cfg(test)]
+mod tests;
 
 pub use called::{Call, Called, Done, Notice, Undo};
 pub use holders::holder_of;
@@ -171,7 +173,7 @@ impl<A> Commands<A> {
     /// Takes a request for one point; `answer` comes back once, with what became of it. It does not wait for another
     /// command of the point.
     pub fn request(&mut self, now: Now, request: CommandRequest, topic_exists: bool, by: &Call, answer: A) {
-        let CommandRequest { topic, value, mode, timeout } = request;
+        let CommandRequest { topic, value, mode, timeout, requester: _ } = request;
         let expected = self.expected(&topic, &value);
         let entries = vec![BatchEntry { topic, topic_exists, action: Action::Set { value, mode } }];
         let batch = Batch { is_single: true, ..self.batch(by, entries, timeout, false) };

@@ -25,7 +25,7 @@ const OVERRIDE_S_MAX: f64 = 31_536_000.0;
 pub struct ReserveBody {
     /// Its name, which no other reservation has
     task: Option<String>,
-    /// Who asks: the name of a program; by default the user, and over MQTT always the client identifier
+    /// Who asks: the name of a program, to tell a user's programs apart; over MQTT it is the client identifier, whatever this is
     pub requester: Option<String>,
     /// HIGH pre-empts LOW_PREEMPT always, and LOW that has not started; it needs the right to administer the devices
     #[schemars(extend("enum" = ["HIGH", "LOW", "LOW_PREEMPT", null]))]
@@ -96,14 +96,14 @@ impl ReserveBody {
     ///
     /// # Errors
     /// The failure `MALFORMED_REQUEST`, with what was found and what was expected.
-    pub fn schedule(self, now: Now, requester: Option<&str>) -> Result<NewSchedule, String> {
+    pub fn schedule(self, now: Now, requester: &str) -> Result<NewSchedule, String> {
         let slot = |slot| match slot {
             SlotBody::Triple(device, start, end) => Ok(SlotRequest { device, start, end }),
             SlotBody::Named(slot) => slot.request(now),
         };
         let slots = self.slots.unwrap_or_default().into_iter().map(slot).collect::<Result<_, String>>();
         let slots = slots.map_err(|why| format!("MALFORMED_REQUEST: ValueError: {why}"))?;
-        Ok(NewSchedule { requester: requester.map(str::to_owned), task: self.task, priority: self.priority, slots })
+        Ok(NewSchedule { requester: Some(requester.to_owned()), task: self.task, priority: self.priority, slots })
     }
 }
 
@@ -345,7 +345,7 @@ mod tests {
 
     fn reserve(text: &str) -> Result<NewSchedule, String> {
         let body: ReserveBody = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        body.schedule(at(), Some("anna"))
+        body.schedule(at(), "anna")
     }
 
     #[test]

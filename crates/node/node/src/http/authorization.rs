@@ -149,10 +149,8 @@ impl Authorized {
 
     /// The caller of control, under the name that it gives itself.
     pub fn call(&self, name: Option<&str>) -> Asked {
-        let requester = holder_of(self.caller.user(), name);
-        let is_named = requester.is_some();
-        let requester = requester.unwrap_or_else(|| "http".into());
-        Asked { by: Call { requester, who: self.who().into() }, session: None, is_named }
+        let requester = holder_of(self.caller.user(), name).unwrap_or_else(|| "http".into());
+        Asked { by: Call { requester, who: self.who().into() }, session: None }
     }
 }
 

@@ -68,7 +68,7 @@ pub async fn command(authenticated: Authenticated, CommandBody(body): CommandBod
     };
     let authorized = authenticated.must(Verb::Command, &request.topic).await?;
     let shown = request.clone();
-    let by = authorized.call(None).by;
+    let by = authorized.call(request.requester.as_deref()).by;
     let command = move |bus: &mut Bus, now| bus.command(now, request, &by);
     let answer = authorized.app.bus.call_as(Urgency::Protection, command).await?;
     let done = answer.await.ok().and_then(Done::into_command).unwrap_or_else(stopped);
