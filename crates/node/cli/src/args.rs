@@ -7,10 +7,8 @@ use crate::api::args::{
 };
 use crate::bench::args::BenchVerb;
 use crate::context::args::ContextVerb;
-use crate::control::args::{
-    OverrideVerb, ReleaseArgs, ReservationsArgs, ReserveArgs, RevertArgs, SetArgs,
-};
 pub use crate::control::args::{CommandArgs, Mode};
+use crate::control::args::{OverrideVerb, ReleaseArgs, ReservationsArgs, ReserveArgs, RevertArgs, SetArgs};
 use crate::delta::DeltaVerb;
 use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;

@@ -34,7 +34,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("sub", &["tieline sub 'demo/#'", "tieline sub demo/feeder1/relay/current -n 5 --json"]),
     ("pub", &["tieline pub site/note hello --retain", "tieline pub site/log --lines < events.txt"]),
-    ("get", &["tieline get demo/feeder1/relay/breaker", "tieline get site/log --events 10 --from 1h", "tieline get site/a site/b"]),
+    (
+        "get",
+        &[
+            "tieline get demo/feeder1/relay/breaker",
+            "tieline get site/log --events 10 --from 1h",
+            "tieline get site/a site/b",
+        ],
+    ),
     ("topics", &["tieline topics 'demo/feeder1/#'", "tieline topics --select 'current$' --names"]),
     ("put", &["tieline put site/limit 70", "tieline put site/limit 70 --if-version 41"]),
     ("delete", &["tieline delete site/limit", "tieline delete site/limit --if-version 42"]),
@@ -106,7 +113,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("reservations", &["tieline reservations", "tieline reservations --json"]),
     ("release", &["tieline release night", "tieline release peak --force"]),
-    ("override on", &["tieline override on 'site/ahu1' --for 2h", "tieline override on 'site/+/fan' --revert --staggered"]),
+    (
+        "override on",
+        &["tieline override on 'site/ahu1' --for 2h", "tieline override on 'site/+/fan' --revert --staggered"],
+    ),
     ("override off", &["tieline override off 'site/ahu1'", "tieline override off --all"]),
     ("override list", &["tieline override list"]),
     ("views check", &["tieline views check --config plant.toml"]),

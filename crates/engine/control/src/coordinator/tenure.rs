@@ -96,9 +96,10 @@ impl Coordinator {
     #[must_use]
     pub fn selected(&self, pattern: &Pattern) -> Vec<Topic> {
         let devices = self.grounds.devices.values().filter(|topic| pattern.matches(topic)).cloned();
-        let points = self.points.values().filter(|point| {
-            pattern.matches(&point.topic) && !pattern.matches(self.grounds.device_topic(point))
-        });
+        let points = self
+            .points
+            .values()
+            .filter(|point| pattern.matches(&point.topic) && !pattern.matches(self.grounds.device_topic(point)));
         devices.chain(points.map(|point| point.topic.clone())).collect()
     }
 

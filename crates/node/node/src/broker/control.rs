@@ -9,9 +9,7 @@ use super::{ClientOwner, ConnectedClient};
 use crate::bus::reasons;
 use crate::bus::{Asked, Bus, Callback};
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
-use crate::control::request::{
-    CancelBody, GetBody, OffBody, OverrideBody, Points, ReserveBody, RevertBody, SetBody,
-};
+use crate::control::request::{CancelBody, GetBody, OffBody, OverrideBody, Points, ReserveBody, RevertBody, SetBody};
 use crate::control::{Call, holder_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

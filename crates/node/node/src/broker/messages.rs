@@ -1,8 +1,8 @@
 //! What becomes of a message that a client publishes.
 
-use super::{conditions, control};
 use super::reply::{Reply, command};
 use super::{ClientOwner, ConnectedClient};
+use super::{conditions, control};
 use crate::access::ReadFilter;
 use crate::bus::fetch::{self, Asked, Paging};
 use crate::bus::reasons;

@@ -2,8 +2,8 @@
 
 use crate::bus::reserved::Reserved;
 use crate::bus::{Bus, SharedBus};
-use crate::control::{Call, Done};
 use crate::control::command::{CommandRequest, CommandResult};
+use crate::control::{Call, Done};
 use bytes::Bytes;
 use tieline_core::{Body, Now, Topic};
 use tieline_mqtt::{Message, Properties, Property, Qos};

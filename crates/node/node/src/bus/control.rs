@@ -194,4 +194,3 @@ fn of_override(answer: Callback<OverrideResult>, selects: Vec<String>) -> Answer
         }
     })
 }
-

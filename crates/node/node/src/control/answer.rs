@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use std::time::Duration;
 use tieline_control::{
-    Announcement, BatchDone, Coordinator, DryRun, Owner, PointOutcome, ScheduleData, ScheduleEvent, ScheduleResult, Slot,
-    WouldSend,
+    Announcement, BatchDone, Coordinator, DryRun, Owner, PointOutcome, ScheduleData, ScheduleEvent, ScheduleResult,
+    Slot, WouldSend,
 };
 use tieline_core::{Now, Point, Refusal, Topic};
 
@@ -220,7 +220,9 @@ impl ReservationResult {
         let data = match &result.data {
             ScheduleData::Empty => json!({}),
             ScheduleData::Preempted(losers) if losers.is_empty() => json!({}),
-            ScheduleData::Preempted(losers) => losers.iter().map(|owner| json!([*owner.requester, *owner.task])).collect(),
+            ScheduleData::Preempted(losers) => {
+                losers.iter().map(|owner| json!([*owner.requester, *owner.task])).collect()
+            }
             ScheduleData::Conflicts(found) => conflicts(found),
         };
         Self { result: result.result(), info: result.info.clone(), data }
@@ -244,7 +246,8 @@ fn conflicts(found: &[(Owner, Vec<Slot>)]) -> Json {
     for (owner, slots) in found {
         let of = all.entry(owner.requester.to_string()).or_insert_with(|| Json::Object(Map::new()));
         if let Json::Object(of) = of {
-            let slots = slots.iter().map(|slot| json!([slot.device.as_str(), slot.start.to_string(), slot.end.to_string()]));
+            let slots =
+                slots.iter().map(|slot| json!([slot.device.as_str(), slot.start.to_string(), slot.end.to_string()]));
             of.insert(owner.task.to_string(), slots.collect());
         }
     }

@@ -1,7 +1,7 @@
 //! Holders: whom reservations are of, and which of them end with an MQTT session.
 
-use super::state::Record;
 use super::Commands;
+use super::state::Record;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tieline_control::Coordinator;
@@ -88,13 +88,9 @@ impl<A> Commands<A> {
 
     /// Says after a restart which clients have a session still: holders of the others have to come back.
     pub fn settle_holders(&mut self, now: Now, has_session: impl Fn(&str) -> bool) {
-        let bound: HashMap<Arc<str>, bool> = self
-            .holders
-            .requesters()
-            .map(|(client, requester)| (Arc::clone(requester), has_session(client)))
-            .collect();
-        let owners: BTreeSet<Arc<str>> =
-            self.coordinator.schedule().tasks().map(|task| task.owner.requester).collect();
+        let bound: HashMap<Arc<str>, bool> =
+            self.holders.requesters().map(|(client, requester)| (Arc::clone(requester), has_session(client))).collect();
+        let owners: BTreeSet<Arc<str>> = self.coordinator.schedule().tasks().map(|task| task.owner.requester).collect();
         for requester in owners {
             match bound.get(&requester) {
                 Some(false) => self.coordinator.handle_holder_absent(now, &requester),

@@ -5,8 +5,8 @@ use crate::config::{
 };
 use std::time::Duration;
 use tieline_control::{
-    Accepts, ControlPoint, Coordinator, CoordinatorLimits, Limits, Modes, PointError, PointRules, ReadBack,
-    ScheduleLimits, Scaling,
+    Accepts, ControlPoint, Coordinator, CoordinatorLimits, Limits, Modes, PointError, PointRules, ReadBack, Scaling,
+    ScheduleLimits,
 };
 use tieline_core::{DeviceId, PointId, Topic};
 

@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_control::{Action, BatchEntry, NewOverride, NewSchedule, Pattern, Priority, RequestType, ScheduleResult, SlotRequest};
+use tieline_control::{
+    Action, BatchEntry, NewOverride, NewSchedule, Pattern, Priority, RequestType, ScheduleResult, SlotRequest,
+};
 use tieline_core::{Now, Timestamp, Topic};
 use tieline_service::parse::parse_duration;
 

@@ -101,9 +101,9 @@ impl<A> Commands<A> {
         match self.open.remove(&batch) {
             Some(Open::Command(answer, expected)) => {
                 let (outcome, expected) = match outcome {
-                    PointOutcome::Accepted { .. } | PointOutcome::Confirmed { .. } | PointOutcome::Unconfirmed { .. } => {
-                        (Ok(()), expected)
-                    }
+                    PointOutcome::Accepted { .. }
+                    | PointOutcome::Confirmed { .. }
+                    | PointOutcome::Unconfirmed { .. } => (Ok(()), expected),
                     PointOutcome::Refused(refusal) => (Err(refusal), None),
                     PointOutcome::Unknown(refusal) => (Err(refusal), expected),
                 };

@@ -49,7 +49,10 @@ impl Output for CommandAnswer {
             (StatusCode::OK, "Done"),
             (StatusCode::BAD_REQUEST, "The request is malformed"),
             (StatusCode::NOT_FOUND, "No such point"),
-            (StatusCode::CONFLICT, "The device or the node refused it, somebody else has reserved the device, or it is busy"),
+            (
+                StatusCode::CONFLICT,
+                "The device or the node refused it, somebody else has reserved the device, or it is busy",
+            ),
             (StatusCode::UNPROCESSABLE_ENTITY, "The value or the mode is not for this point"),
             (StatusCode::SERVICE_UNAVAILABLE, "The device is away, or the audit log cannot be written"),
             (StatusCode::GATEWAY_TIMEOUT, "No answer in time: what became of it is not known"),
@@ -90,7 +93,9 @@ pub(super) fn status_of(reason: &str, maybe_operated: bool) -> StatusCode {
     match reason {
         "malformed" => StatusCode::BAD_REQUEST,
         "unknown_topic" => StatusCode::NOT_FOUND,
-        "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" | "batch_empty" | "batch_too_large" => StatusCode::UNPROCESSABLE_ENTITY,
+        "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" | "batch_empty" | "batch_too_large" => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
         "away" | "no_audit" | "connection_lost" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
         "timeout" => StatusCode::GATEWAY_TIMEOUT,
         _ if maybe_operated => StatusCode::GATEWAY_TIMEOUT,

@@ -7,9 +7,7 @@ use super::problem::Problem;
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
-use crate::control::request::{
-    CancelBody, GetBody, OffBody, OverrideBody, Points, ReserveBody, RevertBody, SetBody,
-};
+use crate::control::request::{CancelBody, GetBody, OffBody, OverrideBody, Points, ReserveBody, RevertBody, SetBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -87,9 +85,10 @@ impl Outcome<ReservationResult> {
             "" => StatusCode::OK,
             "TASK_ID_DOES_NOT_EXIST" => StatusCode::NOT_FOUND,
             "NOT_STORED" => StatusCode::SERVICE_UNAVAILABLE,
-            "CONFLICTS_WITH_EXISTING_SCHEDULES" | "TASK_ID_ALREADY_EXISTS" | "AGENT_ID_TASK_ID_MISMATCH" | "LIMIT_EXCEEDED" => {
-                StatusCode::CONFLICT
-            }
+            "CONFLICTS_WITH_EXISTING_SCHEDULES"
+            | "TASK_ID_ALREADY_EXISTS"
+            | "AGENT_ID_TASK_ID_MISMATCH"
+            | "LIMIT_EXCEEDED" => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,
         };
         Self(status, result)
@@ -222,9 +221,8 @@ pub async fn get(authenticated: Authenticated, Body(body): Body<GetBody>) -> Res
 pub async fn overrides(authenticated: Authenticated) -> Result<Answer<OverrideList>, Problem> {
     let authorized = authenticated.each();
     let (caller, share) = (authorized.caller.clone(), authorized.share());
-    let look = move |bus: &mut Bus, _| {
-        OverrideList::of(bus.commands().coordinator(), |device| caller.may(Verb::Read, device))
-    };
+    let look =
+        move |bus: &mut Bus, _| OverrideList::of(bus.commands().coordinator(), |device| caller.may(Verb::Read, device));
     Ok(Answer(authorized.app.bus.ask_once(&share, look).await?))
 }
 

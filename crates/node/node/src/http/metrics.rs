@@ -12,8 +12,8 @@ use crate::control::audit::FileCounts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
-use tieline_control::CoordinatorStats;
 use tieline_access::Verb;
+use tieline_control::CoordinatorStats;
 use tieline_core::Now;
 use tieline_net::tls::Expiry;
 use tieline_poll::DeviceState;
@@ -305,17 +305,45 @@ fn command_metrics(e: &mut Exposition, seen: &Seen) {
 fn control_metrics(e: &mut Exposition, stats: &CoordinatorStats) {
     e.gauge("tieline_control_reservations", "Reservations.", stats.tasks);
     e.gauge("tieline_control_overrides", "Overrides that are on.", stats.overrides);
-    e.gauge("tieline_control_held_points", "Points that are reverted when their reservation ends, or are being.", stats.holds);
-    e.gauge("tieline_control_points_under_way", "Points of calls without a result, and reverts in progress.", stats.jobs);
+    e.gauge(
+        "tieline_control_held_points",
+        "Points that are reverted when their reservation ends, or are being.",
+        stats.holds,
+    );
+    e.gauge(
+        "tieline_control_points_under_way",
+        "Points of calls without a result, and reverts in progress.",
+        stats.jobs,
+    );
     let confirmations = [("confirmed", stats.confirmed), ("unconfirmed", stats.unconfirmed)];
     let name = "tieline_control_confirmations_total";
     e.labelled((name, "Commands that waited for a reading, by result.", "counter"), "end", confirmations);
     e.counter("tieline_control_reverted_total", "Points reverted.", stats.reverted);
-    e.counter("tieline_control_revert_failures_total", "Failed attempts to revert a point; they are repeated.", stats.revert_failures);
-    e.counter("tieline_control_superseded_total", "Reverts that the next holder's command made unnecessary.", stats.superseded);
-    e.counter("tieline_control_holders_gone_total", "Holders whose MQTT session ended or that did not return.", stats.holders_gone);
-    e.counter("tieline_control_holds_lost_total", "Held points that are not reverted: too many, or the point is gone.", stats.holds_lost);
-    e.counter("tieline_control_events_lost_total", "Changes of reservations that were not published.", stats.events_lost);
+    e.counter(
+        "tieline_control_revert_failures_total",
+        "Failed attempts to revert a point; they are repeated.",
+        stats.revert_failures,
+    );
+    e.counter(
+        "tieline_control_superseded_total",
+        "Reverts that the next holder's command made unnecessary.",
+        stats.superseded,
+    );
+    e.counter(
+        "tieline_control_holders_gone_total",
+        "Holders whose MQTT session ended or that did not return.",
+        stats.holders_gone,
+    );
+    e.counter(
+        "tieline_control_holds_lost_total",
+        "Held points that are not reverted: too many, or the point is gone.",
+        stats.holds_lost,
+    );
+    e.counter(
+        "tieline_control_events_lost_total",
+        "Changes of reservations that were not published.",
+        stats.events_lost,
+    );
 }
 
 fn audit_metrics(e: &mut Exposition, files: &FileCounts) {

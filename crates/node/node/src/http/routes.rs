@@ -132,7 +132,8 @@ fn of_control(routes: Routes<Protected>) -> Routes<Protected> {
         .post(
             "/v1/overrides",
             control::override_on,
-            Op::new("overrideOn", "Takes devices or points from all programs; answered when it is stored").about(OVERRIDE),
+            Op::new("overrideOn", "Takes devices or points from all programs; answered when it is stored")
+                .about(OVERRIDE),
         )
         .post("/v1/overrides/off", control::override_off, Op::new("overrideOff", "Ends an override, or all of them"))
 }

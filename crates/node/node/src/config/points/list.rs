@@ -16,8 +16,25 @@ const HEADER: &str = "a first line that names the columns, as in name,type,index
 const STATES: &str = "the words for false and true with a slash between them, as in open/closed";
 /// The columns of all protocols.
 const COLUMNS: [&str; 19] = [
-    "name", "type", "index", "unit", "scale", "offset", "writable", "min", "max", "states", "tags", "description", "revert",
-    "step_max", "rate_max", "interval_min", "allow_when", "read_back", "tolerance",
+    "name",
+    "type",
+    "index",
+    "unit",
+    "scale",
+    "offset",
+    "writable",
+    "min",
+    "max",
+    "states",
+    "tags",
+    "description",
+    "revert",
+    "step_max",
+    "rate_max",
+    "interval_min",
+    "allow_when",
+    "read_back",
+    "tolerance",
 ];
 
 /// All columns of a protocol's lists.

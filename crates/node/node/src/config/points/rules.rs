@@ -11,8 +11,7 @@ use tieline_core::{Topic, TopicError, Value};
 use tieline_service::parse::parse_duration;
 
 /// The columns that only a point that can be commanded has.
-const COLUMNS: [&str; 7] =
-    ["revert", "step_max", "rate_max", "interval_min", "allow_when", "read_back", "tolerance"];
+const COLUMNS: [&str; 7] = ["revert", "step_max", "rate_max", "interval_min", "allow_when", "read_back", "tolerance"];
 /// Interlocks of one point.
 const INTERLOCKS_MAX: usize = 16;
 /// The longest time between two commands.

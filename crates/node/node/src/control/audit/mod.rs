@@ -309,7 +309,10 @@ impl FileOwner {
         let known = std::mem::replace(&mut lock(&self.shown).state_trouble, trouble.clone());
         match (known, trouble) {
             (known, Some(error)) if known.as_ref() != Some(&error) => {
-                tracing::warn!(error, "the state of control cannot be written; commands under reservations are refused");
+                tracing::warn!(
+                    error,
+                    "the state of control cannot be written; commands under reservations are refused"
+                );
             }
             (Some(_), None) => tracing::info!("the state of control is written again"),
             _ => {}

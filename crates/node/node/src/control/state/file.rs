@@ -37,7 +37,9 @@ pub fn load(folder: &Path) -> io::Result<Option<Vec<Record>>> {
     for (line, number) in lines.zip(1..).filter(|(line, _): &(&[u8], u64)| !line.is_empty()) {
         match read(line) {
             Some(record) => records.push(record),
-            None => tracing::warn!(line = number, file = %path.display(), "a record of control is damaged, and is left out"),
+            None => {
+                tracing::warn!(line = number, file = %path.display(), "a record of control is damaged, and is left out")
+            }
         }
     }
     Ok(Some(records))

@@ -21,7 +21,7 @@ pub use file::{StateChange, StateFile, load};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::sync::Arc;
-use tieline_control::{Entry, HoldRecord, Owner, OverrideRecord, Pattern, Priority, Slot, TaskRecord};
+use tieline_control::{Entry, HoldRecord, OverrideRecord, Owner, Pattern, Priority, Slot, TaskRecord};
 use tieline_core::{Timestamp, Topic};
 
 /// One record.
@@ -100,11 +100,9 @@ pub(super) fn write(record: &Record, text: &mut Vec<u8>) {
             failsafe: *is_failsafe,
         },
         Record::Engine(Entry::Released { topic }) => Line::Released { released: topic.to_string() },
-        Record::Engine(Entry::Override(OverrideRecord { pattern, end, who })) => Line::Override {
-            r#override: pattern.as_str().to_owned(),
-            until: end.map(text_of),
-            who: who.to_string(),
-        },
+        Record::Engine(Entry::Override(OverrideRecord { pattern, end, who })) => {
+            Line::Override { r#override: pattern.as_str().to_owned(), until: end.map(text_of), who: who.to_string() }
+        }
         Record::Engine(Entry::OverrideEnded { pattern }) => {
             Line::OverrideEnded { override_ended: pattern.as_str().to_owned() }
         }
@@ -149,7 +147,9 @@ fn read(line: &[u8]) -> Option<Record> {
             let end = until.map(|end| end.parse()).transpose().ok()?;
             Entry::Override(OverrideRecord { pattern: r#override.parse().ok()?, end, who: who.into() })
         }
-        Line::OverrideEnded { override_ended } => Entry::OverrideEnded { pattern: override_ended.parse::<Pattern>().ok()? },
+        Line::OverrideEnded { override_ended } => {
+            Entry::OverrideEnded { pattern: override_ended.parse::<Pattern>().ok()? }
+        }
         Line::Session { session, requester } => {
             return Some(Record::Session { client: session.into(), requester: requester.into() });
         }
