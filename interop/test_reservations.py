@@ -12,6 +12,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from processes import Peer
 from simulated import SimulatedDevice
+from test_access import Guarded
 from waiting import until
 
 
@@ -375,6 +376,47 @@ class Listed:
     @classmethod
     def all(cls, devices, name):
         return [cls(device, name) for device in devices]
+
+
+def test_rights(server, tmp_path):
+    device = Pump(server.address)
+    device.topic = "site/pump"
+    (tmp_path / "pump.csv").write_text(device.csv())
+    with Guarded(tmp_path, more=device.toml()) as node:
+        node.add("bert", "works")
+        until(lambda: node.ask("/v1/me", "bert")[0] == 200, "bert may come in", 20)
+        until(lambda: "1500" in node.ask(f"/v1/topics/{device.point('speed')}", "anna")[1], "a reading", 20)
+        slots = [{"device": device.topic, "for": "1h"}]
+
+        def ask(user, path, **body):
+            status, text = node.ask(path, user, body=body or None)
+            return status, json.loads(text)
+
+        def set_speed(user, **more):
+            points = [{"topic": device.point("speed"), "value": 10}]
+            return ask(user, "/v1/set", points=points, **more)
+
+        wanted = {"task": "t", "priority": "LOW", "slots": slots, "requester": "x"}
+        assert ask("sec", "/v1/reservations", **wanted)[0] == 403
+        assert ask("anna", "/v1/reservations", **{**wanted, "priority": "HIGH"})[0] == 403
+        assert ask("anna", "/v1/reservations", **wanted)[0] == 200
+        # The holder is the user's: another user with the same name is not it, nor is the user under another.
+        assert ask("bert", "/v1/reservations")[1]["reservations"][0]["requester"] == "anna/x"
+        assert set_speed("bert", requester="x")[1]["points"][0]["reason"] == "reserved"
+        assert set_speed("anna")[1]["points"][0]["reason"] == "reserved"
+        assert set_speed("sec", requester="x")[0] == 403
+        assert set_speed("anna", requester="x")[1]["status"] == "success"
+        assert ask("sec", "/v1/reservations")[1] == {"reservations": []}
+        assert ask("bert", "/v1/reservations/cancel", task="t", requester="x")[1]["info"] == "AGENT_ID_TASK_ID_MISMATCH"
+        assert ask("bert", "/v1/reservations/cancel", task="t", force=True)[0] == 403
+        assert ask("boss", "/v1/reservations/cancel", task="t", force=True)[0] == 200
+        assert ask("anna", "/v1/overrides", pattern="site/*")[0] == 403
+        assert ask("boss", "/v1/overrides", pattern="site/*")[0] == 200
+        assert set_speed("anna")[1]["points"][0]["reason"] == "override"
+        assert ask("anna", "/v1/overrides/off", pattern="site/*")[0] == 403
+        assert ask("anna", "/v1/overrides/off", pattern=None)[0] == 403
+        assert ask("boss", "/v1/overrides/off", pattern="site/*")[0] == 200
+        assert set_speed("anna")[1]["status"] == "success"
 
 
 def test_the_command_line(pump):

@@ -2,6 +2,7 @@
 
 use super::state::{Answer, Bus};
 use super::view::write_topic;
+use crate::control::command::CommandRequest;
 use crate::control::answer::{self, CallResult, OverrideResult, ReservationResult};
 use crate::control::request::{CancelBody, OffBody, OverrideBody, Points, ReserveBody};
 use crate::control::{Call, Done};
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tieline_control::{Action, Pattern, RequestType};
 use tieline_core::{Body, Now, Refusal, Topic};
+use tokio::sync::oneshot;
 
 /// Who asks, and with which MQTT session it ends; none where it has none.
 #[derive(Clone, Debug)]
@@ -24,6 +26,20 @@ pub struct Asked {
 pub type Callback<T> = Box<dyn FnOnce(&mut Bus, T) + Send>;
 
 impl Bus {
+    /// Takes a command for a point; the receiver hears what became of it.
+    pub fn command(&mut self, now: Now, request: CommandRequest, by: &Call) -> oneshot::Receiver<Done> {
+        let (done, hears) = oneshot::channel();
+        self.request(now, request, by, Box::new(move |_, answer| drop(done.send(answer))));
+        hears
+    }
+
+    /// The same for a caller on this thread.
+    pub fn request(&mut self, now: Now, request: CommandRequest, by: &Call, answer: Answer) {
+        let topic_exists = self.tree.get(&request.topic).is_some();
+        self.commands.request(now, request, topic_exists, by, answer);
+        self.work.notify_one();
+    }
+
     /// Looks at a value that commands may wait for or depend on.
     pub(super) fn look_at(&mut self, now: Now, topic: &Topic, body: &Body) {
         if !self.commands.watches(topic) {

@@ -22,8 +22,7 @@ use super::views::Deriving;
 use super::watchers::Watchers;
 use crate::access::{Guard, Serials};
 use crate::control::audit::AuditReader;
-use crate::control::command::CommandRequest;
-use crate::control::{Call, CommandSender, Commands, Done};
+use crate::control::{CommandSender, Commands, Done};
 use crate::field::{FieldInput, FieldReport};
 use crate::history::Recorder;
 use bytes::Bytes;
@@ -38,7 +37,7 @@ use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Qos};
 use tieline_net::{Shard, SocketShards};
 use tieline_topics::{Applied, Change, Limits, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 
 /// The bus, shared by the tasks of its thread.
 pub type SharedBus = Rc<RefCell<Bus>>;
@@ -217,8 +216,8 @@ impl Bus {
     pub fn handle_report(&mut self, now: Now, report: FieldReport) {
         for update in report.updates {
             self.record_node(now, &update);
-            self.look_at(now, &update.topic, &update.body);
             if self.recorder.is_unpublished(&update) {
+                self.look_at(now, &update.topic, &update.body);
                 continue;
             }
             let Update { topic, body } = update;
@@ -247,6 +246,7 @@ impl Bus {
     /// The same for what no view takes.
     pub(super) fn apply_value(&mut self, now: Now, topic: Topic, body: Body, retain: bool) {
         self.counters.updates += 1;
+        self.look_at(now, &topic, &body);
         match self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain) {
             Ok(applied) => {
                 self.statistics.count(applied.topic, &topic, bytes_of(&body));
@@ -382,13 +382,6 @@ impl Bus {
         }
     }
 
-    /// Takes a command for a point; the receiver hears what became of it.
-    pub fn command(&mut self, now: Now, request: CommandRequest, by: &Call) -> oneshot::Receiver<Done> {
-        let (done, hears) = oneshot::channel();
-        self.request(now, request, by, Box::new(move |_, answer| drop(done.send(answer))));
-        hears
-    }
-
     /// The time, for what runs on the bus without being told.
     #[must_use]
     pub fn now(&self) -> Now {
@@ -438,13 +431,6 @@ impl Bus {
     pub fn unsubscribe(&mut self, key: usize, filter: &Filter) -> bool {
         self.unwatch(key, filter);
         self.tree.unsubscribe(id_of(key), filter)
-    }
-
-    /// The same for a caller on this thread.
-    pub fn request(&mut self, now: Now, request: CommandRequest, by: &Call, answer: Answer) {
-        let topic_exists = self.tree.get(&request.topic).is_some();
-        self.commands.request(now, request, topic_exists, by, answer);
-        self.work.notify_one();
     }
 
     /// Takes what became of a command.

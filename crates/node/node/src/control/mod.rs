@@ -173,6 +173,7 @@ impl<A> Commands<A> {
     /// Takes a request for one point; `answer` comes back once, with what became of it. It does not wait for another
     /// command of the point.
     pub fn request(&mut self, now: Now, request: CommandRequest, topic_exists: bool, by: &Call, answer: A) {
+        self.holders.here(&mut self.coordinator, &by.requester);
         let CommandRequest { topic, value, mode, timeout, requester: _ } = request;
         let expected = self.expected(&topic, &value);
         let entries = vec![BatchEntry { topic, topic_exists, action: Action::Set { value, mode } }];
