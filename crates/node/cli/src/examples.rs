@@ -224,6 +224,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tieline bench field --experiment reads,window", "tieline bench field --experiment node --devices 500"],
     ),
     ("bench bus", &["tieline bench bus --devices 50,500 --listeners 2"]),
+    ("bench control", &["tieline bench control --devices 4000"]),
     ("bench seal", &["tieline bench seal --experiment closed --concurrency 1,8,64"]),
     ("bench history", &["tieline bench history --points 100000"]),
     ("completion", &["tieline completion bash > ~/.local/share/bash-completion/completions/tieline"]),

@@ -138,11 +138,8 @@ impl Node {
         let homes = homes(&config.devices, shards);
         let shard_of =
             |id: DeviceId| usize::try_from(id.0).ok().and_then(|id| homes.get(id).copied()).unwrap_or_default();
-        let mut commands =
-            Commands::new(config, &devices, shard_of, audit, bus.tells()).map_err(StartError::Control)?;
-        if let Some(records) = control {
-            commands.restore(clock.now(), records);
-        }
+        let commands = Commands::new(config, &devices, shard_of, audit, bus.tells()).map_err(StartError::Control)?;
+        let commands = commands.restored(clock.now(), control);
         let recorder = Recorder::new(&config.history, history.handle(), unpublished(config), bus.stored());
         let (mqtt_counters, field_counters) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
         let reserved = Arc::new(Reserved::of(&devices));

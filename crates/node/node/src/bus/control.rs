@@ -2,8 +2,8 @@
 
 use super::state::{Answer, Bus};
 use super::view::write_topic;
-use crate::control::command::CommandRequest;
 use crate::control::answer::{self, CallResult, OverrideResult, ReservationResult};
+use crate::control::command::CommandRequest;
 use crate::control::request::{CancelBody, OffBody, OverrideBody, Points, ReserveBody};
 use crate::control::{Call, Done};
 use bytes::Bytes;

@@ -35,11 +35,6 @@ impl Holders {
         }
     }
 
-    /// A holder has asked for something.
-    pub(super) fn here(&self, coordinator: &mut Coordinator, requester: &Arc<str>) {
-        coordinator.handle_holder_here(requester);
-    }
-
     /// What is to be written down and has not been.
     pub(super) fn take_records(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.records)
@@ -66,8 +61,16 @@ impl Holders {
 }
 
 impl<A> Commands<A> {
-    /// Takes the records of the life before, once all points are there and before anything else.
-    pub fn restore(&mut self, now: Now, records: Vec<Record>) {
+    /// With the records of the life before, where there are some.
+    #[must_use]
+    pub fn restored(mut self, now: Now, records: Option<Vec<Record>>) -> Self {
+        if let Some(records) = records {
+            self.restore(now, records);
+        }
+        self
+    }
+
+    fn restore(&mut self, now: Now, records: Vec<Record>) {
         let mut entries = Vec::new();
         for record in records {
             match record {

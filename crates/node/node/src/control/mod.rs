@@ -173,7 +173,7 @@ impl<A> Commands<A> {
     /// Takes a request for one point; `answer` comes back once, with what became of it. It does not wait for another
     /// command of the point.
     pub fn request(&mut self, now: Now, request: CommandRequest, topic_exists: bool, by: &Call, answer: A) {
-        self.holders.here(&mut self.coordinator, &by.requester);
+        self.coordinator.handle_holder_here(&by.requester);
         let CommandRequest { topic, value, mode, timeout, requester: _ } = request;
         let expected = self.expected(&topic, &value);
         let entries = vec![BatchEntry { topic, topic_exists, action: Action::Set { value, mode } }];
@@ -197,7 +197,7 @@ impl<A> Commands<A> {
         by: &Call,
         answer: A,
     ) {
-        self.holders.here(&mut self.coordinator, &by.requester);
+        self.coordinator.handle_holder_here(&by.requester);
         let topics = entries.iter().map(|entry| entry.topic.clone()).collect();
         let batch = self.batch(by, entries, timeout, confirm);
         let id = batch.id;
@@ -217,7 +217,7 @@ impl<A> Commands<A> {
 
     /// Asks for time at devices; answered once it is on the disk. With the client of a session, the holder ends with it.
     pub fn reserve(&mut self, now: Now, asked: &NewSchedule, by: &Call, session: Option<&Arc<str>>, answer: A) {
-        self.holders.here(&mut self.coordinator, &by.requester);
+        self.coordinator.handle_holder_here(&by.requester);
         let result = self.coordinator.request_schedule(now, asked, &by.who);
         if !result.is_success() {
             return self.done.push_back((answer, Done::Reservation(result)));

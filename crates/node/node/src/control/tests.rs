@@ -51,10 +51,8 @@ impl World {
             unsent: Arc::new(move |device, id, why| drop(unsent.send(Said::Unsent(device, id, why)))),
             written: Arc::new(move |number, ok| drop(written.send(Said::Written(number, ok)))),
         };
-        let mut commands = Commands::new(&config, &devices, |_| 0, audit, tells).unwrap();
-        if let Some(records) = state::load(folder).unwrap() {
-            commands.restore(at(ms), records);
-        }
+        let commands = Commands::new(&config, &devices, |_| 0, audit, tells).unwrap();
+        let mut commands = commands.restored(at(ms), state::load(folder).unwrap());
         commands.set_senders(vec![Arc::new(move |dispatch| sent.send(Said::Sent(dispatch)).is_ok())]);
         let mut world = Self { commands, said, now: at(ms), done: Vec::new() };
         for device in [0, 1] {

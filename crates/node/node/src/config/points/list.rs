@@ -219,7 +219,7 @@ impl List<'_> {
         }
         let read = rules::read(self, &row, (&address, control.as_ref(), states.as_ref()), (scale, offset))?;
         if let Some(control) = &mut control {
-            control.rules = Box::new(read);
+            *control.rules = read;
         }
         Some(PointConfig {
             name,
