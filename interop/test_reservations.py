@@ -12,7 +12,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from processes import Peer
 from simulated import SimulatedDevice
-from test_access import Guarded
+from test_access import ROLES, Guarded
 from waiting import until
 
 
@@ -417,6 +417,14 @@ def test_rights(server, tmp_path):
         assert ask("anna", "/v1/overrides/off", pattern=None)[0] == 403
         assert ask("boss", "/v1/overrides/off", pattern="site/*")[0] == 200
         assert set_speed("anna")[1]["status"] == "success"
+        # A device is its points: who may not command one of them may not revert it.
+        narrow = '[role.narrow]\nrules = ["allow read #", "allow command site/#", "deny command site/pump/run"]\n'
+        (node.folder / "roles.toml").write_text(ROLES + narrow)
+        node.add("cara", "narrow")
+        until(lambda: node.ask("/v1/me", "cara")[0] == 200, "cara may come in", 20)
+        assert ask("cara", "/v1/revert", devices=[device.topic])[0] == 403
+        assert ask("cara", "/v1/revert", points=[device.point("speed")])[1]["status"] == "success"
+        assert ask("anna", "/v1/revert", devices=[device.topic])[1]["status"] == "success"
 
 
 def test_the_command_line(pump):

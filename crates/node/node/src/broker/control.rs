@@ -55,6 +55,16 @@ impl Wanted {
         })
     }
 
+    /// With the points of devices that are reverted in their place; the answer where there are none.
+    fn with_points_of_devices(self, bus: &Bus) -> Result<Self, String> {
+        match self {
+            Self::Points(points) => {
+                bus.with_points_of_devices(points).map(Self::Points).map_err(|result| text(&result))
+            }
+            other => Ok(other),
+        }
+    }
+
     /// What the client must be allowed to do.
     fn rights(&self, bus: &Bus) -> Vec<(Verb, String)> {
         let admin = |topics: Vec<Topic>| topics.iter().map(|topic| (Verb::Admin, topic.to_string())).collect();
@@ -97,6 +107,7 @@ impl ClientOwner {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
         let reply = Reply::of(message, |topic| self.is_reserved(topic));
+        let wanted = wanted.and_then(|wanted| wanted.with_points_of_devices(&self.bus.borrow()));
         let wanted = match wanted {
             Ok(wanted) => wanted,
             Err(answer) => {

@@ -22,6 +22,9 @@ pub struct Asked {
     pub session: Option<Arc<str>>,
 }
 
+/// Bytes of an answer with values, beyond which no further value is in it.
+const GOT_BYTES_MAX: usize = 16 << 20;
+
 /// What is done with an answer.
 pub type Callback<T> = Box<dyn FnOnce(&mut Bus, T) + Send>;
 
@@ -52,17 +55,26 @@ impl Bus {
         }
     }
 
-    /// Sets or reverts points, or says what would happen.
-    pub fn control_points(&mut self, now: Now, points: Points, by: &Call, answer: Callback<CallResult>) {
-        let Points { mut actions, devices, timeout, confirm, dry_run } = points;
-        for device in &devices {
-            let entries = self.commands.coordinator().revert_device(device);
+    /// A call with the points of its devices in their place: whoever asks must be allowed to command each of them.
+    ///
+    /// # Errors
+    /// `not_revertible`: a device has no point that can be reverted, or there is no such device.
+    pub fn with_points_of_devices(&self, points: Points) -> Result<Points, CallResult> {
+        let Points { mut actions, devices, .. } = points;
+        for device in devices {
+            let entries = self.commands.coordinator().revert_device(&device);
             if entries.is_empty() {
                 let detail = format!("{device} is no device with a point that can be reverted at this moment");
-                return answer(self, CallResult::refused(Refusal::new("not_revertible", detail)));
+                return Err(CallResult::refused(Refusal::new("not_revertible", detail)));
             }
             actions.extend(entries.into_iter().map(|entry| (entry.topic, Action::Revert)));
         }
+        Ok(Points { actions, devices: Vec::new(), ..points })
+    }
+
+    /// Sets or reverts points, or says what would happen.
+    pub fn control_points(&mut self, now: Now, points: Points, by: &Call, answer: Callback<CallResult>) {
+        let Points { actions, devices: _, timeout, confirm, dry_run } = points;
         let topics: Vec<Topic> = actions.iter().map(|(topic, _)| topic.clone()).collect();
         let entries = Points::entries(actions, |topic| self.tree.get(topic).is_some());
         if dry_run {
@@ -161,6 +173,7 @@ impl Bus {
         for name in topics {
             let found = Topic::new(&name).ok().and_then(|topic| self.tree.get(&topic));
             match found.filter(|_| may(&name)) {
+                Some(_) if text.len() >= GOT_BYTES_MAX => drop(errors.insert(name, "too_large")),
                 Some(view) => {
                     if !text.ends_with('[') {
                         text.push(',');

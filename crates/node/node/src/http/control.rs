@@ -189,6 +189,10 @@ async fn points(
         Ok(points) => points,
         Err(detail) => return Ok(Outcome::<CallResult>::of(CallResult::malformed(detail))),
     };
+    let points = match with_points_of_devices(&authorized, points).await? {
+        Ok(points) => points,
+        Err(result) => return Ok(Outcome::<CallResult>::of(result)),
+    };
     for topic in points.topics() {
         authorized.must(Verb::Command, topic).await?;
     }
@@ -197,13 +201,24 @@ async fn points(
     Ok(Outcome::<CallResult>::of(result))
 }
 
+async fn with_points_of_devices(
+    authorized: &Authorized,
+    points: Points,
+) -> Result<Result<Points, CallResult>, Problem> {
+    if points.devices.is_empty() {
+        return Ok(Ok(points));
+    }
+    let expand = move |bus: &mut Bus, _: Now| bus.with_points_of_devices(points);
+    Ok(authorized.app.bus.ask_once(&authorized.share(), expand).await?)
+}
+
 /// Last values of topics, and why some have none.
 #[derive(JsonSchema)]
 #[schemars(rename = "GetResult")]
 pub struct Got {
     #[expect(unused, reason = "it is written without the type")]
     topics: Vec<TopicShown>,
-    /// By topic: unknown_topic, or denied
+    /// By topic: unknown_topic, denied, or too_large: 16 MiB of values come before it
     #[expect(unused, reason = "it is written without the type")]
     errors: BTreeMap<String, String>,
 }
