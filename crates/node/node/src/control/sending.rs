@@ -88,7 +88,7 @@ impl<A> Commands<A> {
         }
         match done {
             Done::Reservation(_) => {
-                let info = format!("NOT_STORED: {}", no_audit().detail);
+                let info = "NOT_STORED: the disk does not take it, see /healthz".to_owned();
                 Done::Reservation(ScheduleResult { info, data: ScheduleData::Empty })
             }
             Done::Override(_) => Done::Override(Err(no_audit())),
