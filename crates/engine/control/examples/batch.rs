@@ -49,6 +49,7 @@ fn prepare(devices: u32, is_reserved: bool) -> Result<(Coordinator, Vec<Topic>),
             point: PointId(0),
             accepts: Accepts::Float { min: 0.0, max: 50.0, scaling: Scaling::default() },
             modes: Modes { select: false, direct: true, preferred: CommandMode::DirectOperate },
+            relinquishes: false,
         })?;
         coordinator.handle_link(now, DeviceId(device), true);
         let end = Timestamp::from_millis(60_000).to_string();
@@ -82,7 +83,8 @@ fn run(devices: u32, is_reserved: bool) -> Result<Duration, Box<dyn Error>> {
         action: Action::Set { value: Value::Float(VALUE), mode: None },
     };
     let entries = topics.iter().map(set).collect();
-    let batch = Batch { id: 1, requester: "anna".into(), who: "anna".into(), entries, timeout: None, confirm: true };
+    let (requester, who) = ("anna".into(), "anna".into());
+    let batch = Batch { id: 1, requester, who, entries, timeout: None, confirm: true, is_single: false };
     let reading = Point { value: Value::Float(VALUE), quality: Quality::GOOD, time: Timestamp::default() };
     let (now, mut out) = (Now::default(), Vec::<Dispatch>::new());
     let (mut confirmed, mut is_done) = (0, false);

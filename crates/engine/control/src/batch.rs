@@ -21,6 +21,9 @@ pub struct Batch {
     pub timeout: Option<Duration>,
     /// Whether a point is answered only once a reading shows that it was carried out, or none did in time.
     pub confirm: bool,
+    /// Whether it is refused where a command of the same point is under way (`busy`), or [`crate::Limits::device_queue_max`]
+    /// wait for the device (`queue_full`), as a single command of a person is. Otherwise it waits for its turn.
+    pub is_single: bool,
 }
 
 /// One point.

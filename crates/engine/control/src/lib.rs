@@ -83,6 +83,7 @@
 //!     point: PointId(0),
 //!     accepts: Accepts::Bool { invert: false, words: Some(("open".into(), "close".into())) },
 //!     modes: Modes { select: true, direct: false, preferred: CommandMode::SelectBeforeOperate },
+//!     relinquishes: false,
 //! })?;
 //! control.handle_link(now, device, true);
 //!

@@ -81,6 +81,8 @@ pub struct ControlPoint {
     pub accepts: Accepts,
     /// How it may be asked.
     pub modes: Modes,
+    /// Whether [`Value::Null`] takes the command back, so that the device goes by its next priority (BACnet clause 19.2).
+    pub relinquishes: bool,
 }
 
 /// Why a point was not taken into the table.
@@ -154,6 +156,9 @@ impl ControlPoint {
     /// # Errors
     /// The point does not take the value, or not in that mode.
     pub fn command(&self, value: &Value, mode: Option<CommandMode>) -> Result<Command, Refusal> {
+        if *value == Value::Null && self.relinquishes {
+            return Ok(Command { point: self.point, value: Value::Null, mode: self.mode(mode)? });
+        }
         let value = match &self.accepts {
             Accepts::Bool { invert, words } => self.two_states(value, *invert, words.as_ref())?,
             Accepts::Int { min, max, scaling } => {
@@ -212,13 +217,14 @@ impl ControlPoint {
         }
     }
 
-    /// What the topic shows once a command has been carried out.
+    /// What the topic shows once a command has been carried out; none of one that relinquishes.
     #[must_use]
-    pub fn value_after(&self, command: &Command) -> Value {
+    pub fn value_after(&self, command: &Command) -> Option<Value> {
         match (&self.accepts, &command.value) {
-            (Accepts::Bool { invert, .. }, Value::Bool(raw)) => Value::Bool(raw != invert),
-            (Accepts::Int { scaling, .. } | Accepts::Float { scaling, .. }, raw) => scaling.value(raw),
-            (Accepts::Bool { .. }, raw) => raw.clone(),
+            (_, Value::Null) => None,
+            (Accepts::Bool { invert, .. }, Value::Bool(raw)) => Some(Value::Bool(raw != invert)),
+            (Accepts::Int { scaling, .. } | Accepts::Float { scaling, .. }, raw) => Some(scaling.value(raw)),
+            (Accepts::Bool { .. }, raw) => Some(raw.clone()),
         }
     }
 

@@ -11,6 +11,9 @@ use core::str::FromStr;
 use core::time::Duration;
 use tieline_core::{Instant, Point, Refusal, Topic, Validity, Value};
 
+/// How far numbers are apart that a device rounds to single precision, relative to their size.
+const SINGLE: f64 = 1e-6;
+
 /// Rules of one point. The default has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PointRules {
@@ -66,7 +69,7 @@ impl ReadBack {
             (Value::Bool(on), Value::Int(state)) if self.double_bit => *state == if *on { 2 } else { 1 },
             (Value::Text(a), Value::Text(b)) => a == b,
             (a, b) => match (a.as_f64(), b.as_f64()) {
-                (Some(a), Some(b)) => (a - b).abs() <= self.tolerance.max(f64::EPSILON * a.abs()),
+                (Some(a), Some(b)) => (a - b).abs() <= self.tolerance.max(SINGLE * a.abs()),
                 _ => false,
             },
         }

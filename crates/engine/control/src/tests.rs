@@ -22,6 +22,7 @@ pub(crate) fn breaker(topic: &str, device: u32, point: u32) -> ControlPoint {
         point: PointId(point),
         accepts: Accepts::Bool { invert: false, words: Some(("open".into(), "close".into())) },
         modes: BOTH,
+        relinquishes: false,
     }
 }
 
@@ -120,11 +121,19 @@ fn values_become_raw_values_or_refusals() {
 
 /// What a point shows after a command is what was asked for, as far as the device can hold it.
 #[test]
+fn null_relinquishes_where_the_point_can() {
+    let point = |relinquishes| ControlPoint { relinquishes, ..breaker("d/p", 1, 1) };
+    let command = point(true).command(&Value::Null, None).unwrap();
+    assert_eq!((point(true).value_after(&command), command.value), (None, Value::Null));
+    assert_eq!(point(false).command(&Value::Null, None).unwrap_err().reason, "wrong_type");
+}
+
+#[test]
 fn the_value_after_a_command_is_known() {
     let check = |accepts: Accepts, asked: Value, expect: Value| {
         let point = ControlPoint { accepts, ..breaker("d/p", 1, 1) };
         let command = point.command(&asked, None).unwrap();
-        assert_eq!(point.value_after(&command), expect, "{asked:?}");
+        assert_eq!(point.value_after(&command), Some(expect), "{asked:?}");
     };
     for invert in [false, true] {
         check(Accepts::Bool { invert, words: None }, "open".into(), Value::Bool(false));

@@ -7,6 +7,8 @@ use crate::api::args::{
 };
 use crate::bench::args::BenchVerb;
 use crate::context::args::ContextVerb;
+pub use crate::control::args::{CommandArgs, Mode};
+use crate::control::args::{OverrideVerb, ReleaseArgs, ReservationsArgs, ReserveArgs, RevertArgs, SetArgs};
 use crate::delta::DeltaVerb;
 use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;
@@ -53,7 +55,7 @@ pub enum Verb {
     Sub(SubArgs),
     /// Publish to a topic
     Pub(PubArgs),
-    /// Print the last value of a topic
+    /// Print the last value of a topic, or of several
     Get(GetArgs),
     /// List topics with their last values
     Topics(TopicsArgs),
@@ -90,6 +92,19 @@ pub enum Verb {
     History(HistoryVerb),
     /// Operate a point
     Command(CommandArgs),
+    /// Set many points in one call, of one device or of thousands
+    Set(SetArgs),
+    /// Revert points, or all points of devices, to what they were before they were commanded
+    Revert(RevertArgs),
+    /// Reserve devices for a time: nobody else can command them
+    Reserve(ReserveArgs),
+    /// List reservations; * marks devices that are held now
+    Reservations(ReservationsArgs),
+    /// End a reservation; what was commanded under it is reverted
+    Release(ReleaseArgs),
+    /// Take devices or points from all programs, by a pattern
+    #[command(subcommand)]
+    Override(OverrideVerb),
     /// Topics derived from topics
     #[command(subcommand)]
     Views(ViewsVerb),
@@ -266,8 +281,9 @@ pub struct PubArgs {
 /// `tieline get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// Topic
-    pub topic: String,
+    /// Topic; of several a table is printed
+    #[arg(required = true, value_name = "TOPIC")]
+    pub topics: Vec<String>,
     #[command(flatten)]
     pub node: HttpArgs,
     /// The last so many events that the topic keeps, in place of its value
@@ -388,42 +404,6 @@ pub enum Format {
     Json,
     /// Apache Parquet
     Parquet,
-}
-
-/// `tieline command`.
-#[derive(Debug, Args)]
-pub struct CommandArgs {
-    /// Topic of the point
-    pub topic: String,
-    /// A number; or true, false, on, off, open, close, or a word for a state from the point list
-    #[arg(allow_negative_numbers = true)]
-    pub value: String,
-    #[command(flatten)]
-    pub node: HttpArgs,
-    /// How the device is asked [default: as the point list says]
-    #[arg(long, value_enum)]
-    pub mode: Option<Mode>,
-    /// How long it may take, as in 5s; at most 5m
-    #[arg(long, value_name = "DURATION", value_parser = timeout)]
-    pub timeout: Option<Duration>,
-    /// How long a reading is waited for that shows the value, once the device has accepted it
-    #[arg(long, value_name = "DURATION", value_parser = timeout, default_value = "5s")]
-    pub confirm: Duration,
-    /// Do not wait for a reading
-    #[arg(long, conflicts_with = "confirm")]
-    pub no_confirm: bool,
-    /// Print the API's JSON, with confirmed and reading
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// How a device is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
-    /// Select, then operate
-    Select,
-    /// Operate at once
-    Direct,
 }
 
 /// `tieline dnp3`.

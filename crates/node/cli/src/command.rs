@@ -63,11 +63,14 @@ fn request(args: &CommandArgs) -> Json {
     if let Some(timeout) = args.timeout {
         body["timeout_ms"] = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX).into();
     }
+    if let Some(name) = &args.name.name {
+        body["requester"] = name.as_str().into();
+    }
     body
 }
 
 /// A number or a truth value; any other word is for the node to understand, which knows those of the point.
-fn value(text: &str) -> Json {
+pub fn value(text: &str) -> Json {
     match serde_json::from_str(text) {
         Ok(value @ (Json::Bool(_) | Json::Number(_))) => value,
         Ok(_) | Err(_) => Json::from(text),

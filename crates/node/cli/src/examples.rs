@@ -34,7 +34,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("sub", &["tieline sub 'demo/#'", "tieline sub demo/feeder1/relay/current -n 5 --json"]),
     ("pub", &["tieline pub site/note hello --retain", "tieline pub site/log --lines < events.txt"]),
-    ("get", &["tieline get demo/feeder1/relay/breaker", "tieline get site/log --events 10 --from 1h"]),
+    (
+        "get",
+        &[
+            "tieline get demo/feeder1/relay/breaker",
+            "tieline get site/log --events 10 --from 1h",
+            "tieline get site/a site/b",
+        ],
+    ),
     ("topics", &["tieline topics 'demo/feeder1/#'", "tieline topics --select 'current$' --names"]),
     ("put", &["tieline put site/limit 70", "tieline put site/limit 70 --if-version 41"]),
     ("delete", &["tieline delete site/limit", "tieline delete site/limit --if-version 42"]),
@@ -103,6 +110,30 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline command demo/feeder1/pv/limit 60 --mode direct --no-confirm",
         ],
     ),
+    (
+        "set",
+        &[
+            "tieline set site/ahu1/fan=on site/ahu1/setpoint=21.5 --confirm",
+            "tieline set --dry-run site/ahu1/setpoint=21.5",
+            "tieline set - --as optimizer < points.txt",
+        ],
+    ),
+    ("revert", &["tieline revert site/ahu1/setpoint", "tieline revert --device site/ahu1 --confirm"]),
+    (
+        "reserve",
+        &[
+            "tieline reserve site/ahu1 site/ahu2 --task night --for 8h",
+            "tieline reserve site/ahu1 --task peak --priority low-preempt --from 2026-11-20T17:00:00Z --until 2026-11-20T19:00:00Z",
+        ],
+    ),
+    ("reservations", &["tieline reservations", "tieline reservations --json"]),
+    ("release", &["tieline release night", "tieline release peak --force"]),
+    (
+        "override on",
+        &["tieline override on 'site/ahu1' --for 2h", "tieline override on 'site/+/fan' --revert --staggered"],
+    ),
+    ("override off", &["tieline override off 'site/ahu1'", "tieline override off --all"]),
+    ("override list", &["tieline override list"]),
     ("views check", &["tieline views check --config plant.toml"]),
     (
         "views test",
@@ -208,6 +239,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tieline bench field --experiment reads,window", "tieline bench field --experiment node --devices 500"],
     ),
     ("bench bus", &["tieline bench bus --devices 50,500 --listeners 2"]),
+    ("bench control", &["tieline bench control --devices 4000"]),
     ("bench seal", &["tieline bench seal --experiment closed --concurrency 1,8,64"]),
     ("bench history", &["tieline bench history --points 100000"]),
     ("completion", &["tieline completion bash > ~/.local/share/bash-completion/completions/tieline"]),

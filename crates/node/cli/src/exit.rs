@@ -86,8 +86,8 @@ Exit codes:
   3  refused by the node or the device: nothing has changed
   4  no node answers at the address: nothing was sent
   5  outcome unknown: sent, and no answer came; it may have been carried out
-  6  accepted by the device, and no reading confirmed it in time (tieline command)
-  7  done, but something of the input was left out (tieline import)";
+  6  accepted by the device, and no reading confirmed it in time (tieline command, set, revert)
+  7  done in part: some points were refused (tieline set, revert), or something of the input was left out (tieline import)";
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ mod bus;
 mod command;
 mod config;
 mod context;
+mod control;
 mod delta;
 mod discover;
 mod dnp3;
@@ -82,6 +83,12 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Trace(args) => trace::trace(&args),
         Verb::History(verb) => history::history(&verb),
         Verb::Command(args) => command::command(&args),
+        Verb::Set(args) => control::set(&args),
+        Verb::Revert(args) => control::revert(&args),
+        Verb::Reserve(args) => control::reserve(&args),
+        Verb::Reservations(args) => control::reservations(&args),
+        Verb::Release(args) => control::release(&args),
+        Verb::Override(verb) => control::override_verb(&verb),
         Verb::Views(verb) => views::views(&verb),
         Verb::Context(verb) => context::context(&verb),
         Verb::Access(verb) => access::access(&verb),

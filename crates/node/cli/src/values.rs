@@ -3,13 +3,15 @@
 use crate::api::now;
 use crate::api::table::{self, Align, age};
 use crate::args::{GetArgs, TopicsArgs};
+use crate::exit::Exit;
 use crate::terminal::JsonText;
 use crate::{terminal, uri, who};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::Deserialize;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use tieline_client::HttpClient;
 use tieline_core::Timestamp;
 
 /// Topics of one page.
@@ -41,7 +43,10 @@ pub fn get(args: &GetArgs) -> Result<ExitCode> {
         ("from", args.from.as_deref()),
         ("to", args.to.as_deref()),
     ];
-    let path = uri::path(&format!("/v1/topics/{}", args.topic), &parameters);
+    let [topic] = args.topics.as_slice() else {
+        return get_all(&client, args);
+    };
+    let path = uri::path(&format!("/v1/topics/{topic}"), &parameters);
     let mut out = io::stdout().lock();
     if args.events.is_some() && !args.json {
         let answer: Json = client.get(&path)?;
@@ -64,6 +69,30 @@ pub fn get(args: &GetArgs) -> Result<ExitCode> {
         false => writeln!(out, "{text}")?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the last values of several topics.
+fn get_all(client: &HttpClient, args: &GetArgs) -> Result<ExitCode> {
+    if args.events.is_some() {
+        bail!("--events is of one topic, and there are {}", args.topics.len());
+    }
+    let answer: Json = client.post("/v1/get", &json!({ "topics": args.topics }))?;
+    let (mut out, mut rows) = (BufWriter::new(io::stdout().lock()), Vec::new());
+    for topic in answer["topics"].as_array().into_iter().flatten() {
+        match args.json {
+            true => writeln!(out, "{}", terminal::json(&topic.to_string()))?,
+            false => rows.push(row(&Topic::deserialize(topic)?, now())),
+        }
+    }
+    if !args.json {
+        write_table(&rows, &mut out)?;
+    }
+    out.flush()?;
+    let errors: Vec<_> = answer["errors"].as_object().into_iter().flatten().collect();
+    for (topic, why) in &errors {
+        eprintln!("tieline: {}: {}", terminal::one_line(topic), plain(why));
+    }
+    Ok(if errors.is_empty() { ExitCode::SUCCESS } else { Exit::Refused.into() })
 }
 
 /// A point on one line; other JSON indented; texts as they are.
@@ -151,7 +180,6 @@ fn quality(point: &Json) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn check(kind: &str, value: Json, line: &str, expect: [&str; 3]) {
         let updated = "2026-11-20T09:36:00.000Z".to_owned();

@@ -18,6 +18,7 @@ use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Receipt
 use crate::config::{Config, MqttConfig, Numbered, Priority, Source, TopicRule};
 use crate::control::Commands;
 use crate::control::audit::AuditLog;
+use crate::control::state::{self, Record};
 use crate::field::{self, FieldHandle, Positions};
 use crate::history::{HistoryOwner, OnChange, Recorder};
 use crate::http::{About, App, state_of};
@@ -129,7 +130,7 @@ impl Node {
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let (bus, inputs) = BusHandle::new();
         let clock = Clock::start();
-        let Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces, positions } =
+        let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, history, traces, positions } =
             open_data(config, folder, clock, &bus)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let devices = numbered(config);
@@ -137,8 +138,8 @@ impl Node {
         let homes = homes(&config.devices, shards);
         let shard_of =
             |id: DeviceId| usize::try_from(id.0).ok().and_then(|id| homes.get(id).copied()).unwrap_or_default();
-        let commands =
-            Commands::new(&config.command, &devices, shard_of, audit, bus.unsent()).map_err(StartError::Control)?;
+        let commands = Commands::new(config, &devices, shard_of, audit, bus.tells()).map_err(StartError::Control)?;
+        let commands = commands.restored(clock.now(), control);
         let recorder = Recorder::new(&config.history, history.handle(), unpublished(config), bus.stored());
         let (mqtt_counters, field_counters) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
         let reserved = Arc::new(Reserved::of(&devices));
@@ -266,6 +267,8 @@ impl Node {
 struct Data {
     lock: FolderLock,
     audit: AuditLog,
+    /// What control keeps; none where nothing was kept.
+    control: Option<Vec<Record>>,
     ledger: LedgerOwner,
     opened: Option<Opened>,
     image: Image,
@@ -280,6 +283,7 @@ struct Data {
 fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> Result<Data, StartError> {
     let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
     let lock = FolderLock::take(folder).map_err(data)?;
+    let control = state::load(folder).map_err(|error| data(error.to_string()))?;
     let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
     let (ledger, opened, image) = LedgerOwner::start(&config.mqtt, folder, clock, bus.clone()).map_err(data)?;
     let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());
@@ -297,7 +301,7 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let keep_past = config.devices.iter().filter(|device| device.keeps_past());
     let keep_past: Vec<Topic> = keep_past.map(|device| device.topic.clone()).collect();
     let positions = Positions::start(folder, &keep_past, last_ran).map_err(StartError::Thread)?;
-    Ok(Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces, positions })
+    Ok(Data { lock, audit, control, ledger, opened, image, wall, clock_owner, history, traces, positions })
 }
 
 /// Devices whose points are no topics.
@@ -445,6 +449,7 @@ fn start_bus(
         let now = shard.now();
         let utc = if wall.doubt().is_some() { image.alive } else { now.utc };
         bus.restore(Now { utc, ..now }, image, LedgerBatches::new(opened), &reserved);
+        bus.settle_holders(now);
         bus.set_sockets(&sockets);
         let bus = Rc::new(RefCell::new(bus));
         broker.serve(&shard, &bus);

@@ -1,7 +1,7 @@
 //! Batches: what is taken, what is refused, and what would be.
 
 use super::Coordinator;
-use super::job::{HoldState, Job, JobKind, Key, OpenBatch, Stage};
+use super::job::{HoldState, Job, JobId, JobKind, Key, OpenBatch, Stage};
 use super::lanes::allows_hold;
 use crate::ControlPoint;
 use crate::batch::{Action, Answer, Batch, BatchDone, BatchEntry, BatchEvent, DryRun, PointOutcome, WouldSend};
@@ -38,17 +38,19 @@ impl Coordinator {
         self.batches.insert(number, OpenBatch { left: batch.entries.len(), asked: now.mono, done });
         let limits = &self.limits.control;
         let timeout = batch.timeout.unwrap_or(limits.timeout).min(limits.timeout_max);
-        let Batch { id, requester, who, entries, confirm, .. } = batch;
+        let Batch { id, requester, who, entries, confirm, is_single, .. } = batch;
+        let group = (!is_single).then_some(id);
         for (index, entry) in entries.into_iter().enumerate() {
             let shown = shown_of(&entry.action);
-            let taken = self.check_entry(now, &requester, &entry).and_then(|checked| self.has_lane_room(checked));
+            let taken = self.check_entry(now, &requester, &entry);
+            let taken = taken.and_then(|checked| self.has_lane_room(checked, is_single));
             let job_id = self.next_job;
             self.next_job += 1;
             let Checked { kind, point, command, expected } = match taken {
                 Ok(checked) => checked,
                 Err(refusal) => {
                     let (who, mode) = (who.clone(), mode_of(&entry.action));
-                    let refused = Refused { request: job_id, group: Some(id), who, topic: entry.topic, shown, mode };
+                    let refused = Refused { request: job_id, group, who, topic: entry.topic, shown, mode };
                     self.control.refuse(now, refused, &refusal);
                     self.answer(now, (number, index), PointOutcome::Refused(refusal));
                     continue;
@@ -63,7 +65,7 @@ impl Coordinator {
                 kind,
                 stage: Stage::Waiting,
                 batch: Some((number, index)),
-                group: Some(id),
+                group,
                 requester: requester.clone(),
                 who: who.clone(),
                 point,
@@ -92,7 +94,7 @@ impl Coordinator {
     pub fn dry_run(&self, now: Now, batch: &Batch) -> Vec<DryRun> {
         let dry_run = |entry: &BatchEntry| {
             let checked = self.check_entry(now, &batch.requester, entry)?;
-            let Checked { kind, point, command, expected } = self.has_lane_room(checked)?;
+            let Checked { kind, point, command, expected } = self.has_lane_room(checked, batch.is_single)?;
             let key = (point.device, point.point);
             let reverts =
                 kind == JobKind::Set && self.grounds.reverts(key) && self.grounds.owner(now, &point).is_some();
@@ -142,7 +144,7 @@ impl Coordinator {
             Action::Set { value, mode } => {
                 let command = point.command(value, *mode)?;
                 let expected = point.value_after(&command);
-                (JobKind::Set, command, Some(expected))
+                (JobKind::Set, command, expected)
             }
             Action::Revert => {
                 let (command, expected) = revert_command(&point, self.revert_value(key, &point.topic)?.as_ref())?;
@@ -150,8 +152,10 @@ impl Coordinator {
             }
         };
         self.grounds.check_hands(now, requester, kind, &point)?;
-        if let (JobKind::Set, Some(value)) = (kind, &expected) {
-            self.grounds.check_rules(now.mono, key, &point.topic, value)?;
+        if kind == JobKind::Set {
+            if let Some(value) = &expected {
+                self.grounds.check_rules(now.mono, key, &point.topic, value)?;
+            }
             allows_hold(&self.grounds, &self.holds, now, &point)?;
         }
         if !self.control.is_online(point.device) {
@@ -160,12 +164,19 @@ impl Coordinator {
         Ok(Checked { kind, point, command, expected })
     }
 
-    fn has_lane_room(&self, checked: Checked) -> Result<Checked, Refusal> {
-        let waiting = self.lanes.get(&checked.point.device).map_or(0, |lane| lane.jobs.len());
-        let max = self.limits.device_jobs_max;
+    fn has_lane_room(&self, checked: Checked, is_single: bool) -> Result<Checked, Refusal> {
+        let lane = self.lanes.get(&checked.point.device);
+        let waiting = lane.map_or(0, |lane| lane.jobs.len());
+        let max = if is_single { self.limits.control.device_queue_max } else { self.limits.device_jobs_max };
         if waiting >= max {
             let detail = format!("{max} points wait for the device of {}", checked.point.topic);
             return Err(Refusal::new("queue_full", detail));
+        }
+        let key = (checked.point.device, checked.point.point);
+        let is_same = |id: &JobId| self.jobs.get(id).is_some_and(|job| job.key() == key);
+        let mut waiting = lane.into_iter().flat_map(|lane| &lane.jobs);
+        if is_single && (self.control.is_busy(key) || waiting.any(is_same)) {
+            return Err(Refusal::new("busy", format!("a command for {} is under way", checked.point.topic)));
         }
         let max = self.limits.holds_max;
         if self.holds.len() + self.jobs.len() >= max {
@@ -218,7 +229,7 @@ pub(super) fn revert_command(point: &ControlPoint, value: Option<&Value>) -> Res
         Some(value) => {
             let command = point.command(value, None)?;
             let expected = point.value_after(&command);
-            Ok((command, Some(expected)))
+            Ok((command, expected))
         }
         None => Ok((Command { point: point.point, value: Value::Null, mode: point.mode(None)? }, None)),
     }

@@ -75,6 +75,34 @@ impl Coordinator {
         }
     }
 
+    /// After a restart a holder is not there: it is taken for gone unless [`Coordinator::handle_holder_here`] tells of it
+    /// within [`super::CoordinatorLimits::return_within`].
+    pub fn handle_holder_absent(&mut self, now: Now, requester: &Arc<str>) {
+        let until = now.mono + self.limits.return_within;
+        if !self.absent.contains_key(requester) {
+            self.absent.insert(requester.clone(), until);
+            self.absent_until.add(until, requester.clone());
+        }
+    }
+
+    /// Whether a holder has tasks, or holds points.
+    #[must_use]
+    pub fn has_holder(&self, requester: &str) -> bool {
+        let mut owners = self.holds.values().filter_map(|hold| hold.owner.as_ref());
+        self.grounds.schedule.has_requester(requester) || owners.any(|owner| *owner.requester == *requester)
+    }
+
+    /// What a pattern selects: devices by their topics, and points of other devices.
+    #[must_use]
+    pub fn selected(&self, pattern: &Pattern) -> Vec<Topic> {
+        let devices = self.grounds.devices.values().filter(|topic| pattern.matches(topic)).cloned();
+        let points = self
+            .points
+            .values()
+            .filter(|point| pattern.matches(&point.topic) && !pattern.matches(self.grounds.device_topic(point)));
+        devices.chain(points.map(|point| point.topic.clone())).collect()
+    }
+
     /// Sets an override on.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ fn coordinator(devices: u32, limits: CoordinatorLimits) -> Coordinator {
                 point: PointId(point),
                 accepts: Accepts::Float { min: 0.0, max: 100.0, scaling: Scaling::default() },
                 modes: Modes { select: false, direct: true, preferred: CommandMode::DirectOperate },
+                relinquishes: false,
             };
             coordinator.add_point(point).unwrap();
         }
@@ -42,7 +43,7 @@ fn set(name: &str, value: f64) -> BatchEntry {
 }
 
 fn batch(id: u64, who: &str, confirm: bool, entries: Vec<BatchEntry>) -> Batch {
-    Batch { id, requester: who.into(), who: who.into(), entries, timeout: None, confirm }
+    Batch { id, requester: who.into(), who: who.into(), entries, timeout: None, confirm, is_single: false }
 }
 
 fn reserve(coordinator: &mut Coordinator, now: Now, who: &str, device: &str, until_ms: i64) {
@@ -428,4 +429,57 @@ fn a_thousand_holders_are_killed_and_nothing_is_left_commanded() {
     reverted.dedup();
     assert_eq!((reverted.len(), c.stats().holds, c.stats().reverted), (1_000, 0, 1_000));
     assert_eq!(accept(&mut c, at(90_000)), [""; 0]);
+}
+
+/// A person's command is refused at once where it would have to wait for another of the same point; a batch's waits.
+#[test]
+fn a_single_command_does_not_wait_for_another_of_its_point() {
+    let limits = Limits { device_queue_max: 1, ..Limits::default() };
+    let mut c = coordinator(1, CoordinatorLimits { control: limits, ..CoordinatorLimits::default() });
+    let single = |id, name| Batch { is_single: true, ..batch(id, "anna", false, vec![set(name, 1.0)]) };
+    let refused = |c: &mut Coordinator| {
+        core::iter::from_fn(|| c.poll_event()).find_map(|event| match event {
+            BatchEvent::Answer(Answer { outcome: PointOutcome::Refused(refusal), .. }) => Some(refusal.reason),
+            BatchEvent::Answer(_) | BatchEvent::Done(_) => None,
+        })
+    };
+    c.handle_batch(at(1), single(1, "d0/p0")).unwrap();
+    assert!(c.poll_command(at(1)).is_some());
+    c.handle_batch(at(1), single(2, "d0/p0")).unwrap();
+    assert_eq!(refused(&mut c), Some("busy"));
+    c.handle_batch(at(1), single(3, "d0/p1")).unwrap();
+    assert_eq!(refused(&mut c), None);
+    c.handle_batch(at(1), single(4, "d0/p1")).unwrap();
+    assert_eq!(refused(&mut c), Some("queue_full"));
+    c.handle_batch(at(1), batch(5, "anna", false, vec![set("d0/p0", 2.0)])).unwrap();
+    assert_eq!(refused(&mut c), None);
+}
+
+/// One that does not come back after a restart loses its tasks, held points or not.
+#[test]
+fn an_absent_holder_is_gone_in_time() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    reserve(&mut c, at(1), "anna", "d0", 600_000);
+    let anna = "anna".into();
+    c.handle_holder_absent(at(1), &anna);
+    c.handle_holder_here(&anna);
+    c.handle_timeout(at(31_000));
+    assert!(c.has_holder("anna"));
+    c.handle_holder_absent(at(31_000), &anna);
+    c.handle_timeout(at(61_500));
+    assert!(!c.has_holder("anna"));
+}
+
+#[test]
+fn a_pattern_selects_devices_and_points_of_others() {
+    let c = coordinator(2, CoordinatorLimits::default());
+    let selected = |text: &str| {
+        let mut found: Vec<String> = c.selected(&text.parse().unwrap()).iter().map(ToString::to_string).collect();
+        found.sort();
+        found
+    };
+    assert_eq!(selected("d0"), ["d0"]);
+    assert_eq!(selected("d?/p1"), ["d0/p1", "d1/p1"]);
+    assert_eq!(selected("d*"), ["d0", "d1"]);
+    assert_eq!(selected("x*"), [""; 0]);
 }

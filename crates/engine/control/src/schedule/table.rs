@@ -197,6 +197,18 @@ impl Schedule {
         self.tasks.is_empty()
     }
 
+    /// Whose a task is.
+    #[must_use]
+    pub fn owner_of(&self, task: &str) -> Option<&Owner> {
+        self.tasks.get(task).map(|task| &task.owner)
+    }
+
+    /// Whether a requester has a task.
+    #[must_use]
+    pub fn has_requester(&self, requester: &str) -> bool {
+        self.tasks.values().any(|task| *task.owner.requester == *requester)
+    }
+
     /// The tasks, by name.
     pub fn tasks(&self) -> impl Iterator<Item = TaskRecord> {
         self.tasks.values().map(Task::record)

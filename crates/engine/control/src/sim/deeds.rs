@@ -101,7 +101,8 @@ impl World {
         let (requester, confirm): (Arc<str>, bool) = (agent.into(), self.random.is_one_of(2));
         let places = (0..entries.len()).collect();
         let timeout = self.random.is_one_of(3).then(|| Duration::from_millis(100 + self.random.below(8_000)));
-        let batch = Batch { id, requester: requester.clone(), who: requester, entries, timeout, confirm };
+        let batch =
+            Batch { id, requester: requester.clone(), who: requester, entries, timeout, confirm, is_single: false };
         let before = self.coordinator.stats();
         assert_eq!(self.coordinator.dry_run(self.now, &batch).len(), batch.entries.len());
         assert_eq!(self.coordinator.stats(), before);

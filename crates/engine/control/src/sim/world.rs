@@ -106,6 +106,7 @@ pub(super) fn coordinator(limits: CoordinatorLimits) -> Coordinator {
                     point: PointId(point),
                     accepts: Accepts::Int { min: 0, max: i64::MAX, scaling },
                     modes: Modes { select: true, direct: true, preferred: CommandMode::DirectOperate },
+                    relinquishes: false,
                 })
                 .unwrap();
             let within = Duration::from_secs(1);

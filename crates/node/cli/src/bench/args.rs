@@ -35,6 +35,18 @@ pub enum BenchVerb {
         #[arg(long)]
         json: bool,
     },
+    /// One call that commands a point of each of many devices, verified by readings, and reverted
+    Control {
+        /// Devices, as a list
+        #[arg(long, value_delimiter = ',', default_value = "50,1000,4000")]
+        devices: Vec<usize>,
+        /// Measurements of each row, and of its floor
+        #[arg(long, default_value_t = 5, value_parser = some)]
+        rounds: usize,
+        /// Print one JSON array
+        #[arg(long)]
+        json: bool,
+    },
     /// Messages packed and unpacked by two seal servers, beside the bare cryptography
     Seal {
         /// What is asked: so many messages at a time, so many a second, or damaged ones

@@ -1,8 +1,8 @@
 //! What becomes of a message that a client publishes.
 
-use super::conditions;
 use super::reply::{Reply, command};
 use super::{ClientOwner, ConnectedClient};
+use super::{conditions, control};
 use crate::access::ReadFilter;
 use crate::bus::fetch::{self, Asked, Paging};
 use crate::bus::reasons;
@@ -16,7 +16,7 @@ use tieline_net::Session;
 use tieline_topics::Range;
 
 /// What became of a message.
-enum Taken {
+pub(super) enum Taken {
     /// It was taken.
     Done,
     /// History will say.
@@ -72,6 +72,9 @@ impl ClientOwner {
         if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
             return self.take_command(client, now, topic, message);
         }
+        if let Some(verb) = message.topic.strip_prefix(control::REQUEST_PREFIX) {
+            return self.take_control(client, now, verb, message);
+        }
         if *message.topic == *fetch::REQUEST_TOPIC {
             return self.take_fetch(client, now, message);
         }
@@ -103,9 +106,7 @@ impl ClientOwner {
         if answered.is_some_and(|to| !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to)) {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
-        let user = self.authentication.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
-        let who = format!("mqtt {}{user} {}", self.peer, client.name);
-        command(&self.bus, &self.broker.reserved, now, topic, message, &who);
+        command(&self.bus, &self.broker.reserved, now, topic, message, &self.asked(client).by);
         Taken::Done
     }
 

@@ -4,6 +4,7 @@
 
 mod authentication;
 mod conditions;
+mod control;
 pub mod listeners;
 mod messages;
 mod publisher;

@@ -3,27 +3,30 @@
 use crate::bus::reserved::Reserved;
 use crate::bus::{Bus, SharedBus};
 use crate::control::command::{CommandRequest, CommandResult};
+use crate::control::{Call, Done};
 use bytes::Bytes;
 use tieline_core::{Body, Now, Topic};
 use tieline_mqtt::{Message, Properties, Property, Qos};
 use tieline_topics::TreeError;
 
 /// Takes a command request; the answer goes to its response topic, if it has one.
-pub fn command(bus: &SharedBus, reserved: &Reserved, now: Now, topic: &str, message: &Message, who: &str) {
+pub fn command(bus: &SharedBus, reserved: &Reserved, now: Now, topic: &str, message: &Message, by: &Call) {
     let reply = Reply::of(message, |topic| reserved.contains(topic) || bus.borrow().derives(topic));
     let parsed = Topic::new(topic).map_err(|e| e.to_string());
     let parsed = parsed.and_then(|topic| CommandRequest::from_payload(&message.payload, topic));
     match parsed {
         Ok(request) => {
             let shown = request.clone();
-            let answer = move |bus: &mut Bus, done| {
+            let answer = move |bus: &mut Bus, done: Done| {
                 let now = bus.now();
-                reply.send(bus, now, CommandResult::of(&shown, &done).to_string());
+                if let Some(done) = done.into_command() {
+                    reply.send(bus, now, CommandResult::of(&shown, &done).to_string());
+                }
             };
-            bus.borrow_mut().request(now, request, who, Box::new(answer));
+            bus.borrow_mut().request(now, request, by, Box::new(answer));
         }
         Err(detail) => {
-            tracing::debug!(who, detail, "malformed command");
+            tracing::debug!(who = &*by.who, detail, "malformed command");
             reply.send(&mut bus.borrow_mut(), now, CommandResult::malformed(detail).to_string());
         }
     }

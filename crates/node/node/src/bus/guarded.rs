@@ -229,7 +229,8 @@ impl Away {
 pub fn line_of(record: AccessRecord) -> AuditLine {
     let AccessRecord { time, who, phase, verb, topic, reason, detail } = record;
     let (device, value) = (String::new(), String::new());
-    AuditLine { id: 0, time: time.to_string(), who, topic, device, value, mode: verb, phase, reason, detail }
+    let time = time.to_string();
+    AuditLine { id: 0, time, who, topic, device, value, mode: verb, phase, reason, detail, call: None }
 }
 
 fn count_withheld(counters: &mut BusCounters, gone: u64) {

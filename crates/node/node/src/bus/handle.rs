@@ -4,7 +4,7 @@ use super::asks::{AsksFull, Step};
 use super::ledger::News;
 use super::receipts::Receipt;
 use super::state::Bus;
-use crate::control::Unsent;
+use crate::control::Tells;
 use crate::field::{FieldInput, FieldReport};
 use crate::history;
 use std::future::poll_fn;
@@ -278,14 +278,20 @@ impl BusHandle {
         self.stored.clone()
     }
 
-    /// Tells the bus which commands were not sent.
+    /// Tells the bus which commands were not sent, and what is on the disk.
     #[must_use]
-    pub fn unsent(&self) -> Unsent {
-        let bus = self.clone();
-        Arc::new(move |device, command_id, refusal| {
-            let tell = move |bus: &mut Bus, now| bus.handle_outcome(now, device, command_id, Err(refusal));
-            bus.tell_blocking(BusInput::Call(Box::new(tell)));
-        })
+    pub fn tells(&self) -> Tells {
+        let (bus, written) = (self.clone(), self.clone());
+        Tells {
+            unsent: Arc::new(move |device, command_id, refusal| {
+                let tell = move |bus: &mut Bus, now| bus.handle_outcome(now, device, command_id, Err(refusal));
+                bus.tell_blocking(BusInput::Call(Box::new(tell)));
+            }),
+            written: Arc::new(move |number, is_durable| {
+                let tell = move |bus: &mut Bus, now| bus.commands.handle_written(now, number, is_durable);
+                written.tell_blocking(BusInput::Call(Box::new(tell)));
+            }),
+        }
     }
 
     /// Tells the bus what the ledger has done; never waits.

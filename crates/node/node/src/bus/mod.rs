@@ -20,6 +20,7 @@ mod census;
 mod changes;
 mod client;
 mod compaction;
+mod control;
 mod counters;
 mod counting;
 mod declared;
@@ -65,6 +66,7 @@ pub mod written;
 
 pub use asks::Step;
 pub use client::DeltaStart;
+pub use control::{Asked, Callback};
 pub use counters::BusCounters;
 pub use counting::Groups;
 pub use deltas::is_marked;

@@ -257,6 +257,7 @@ impl Bus {
         client.expiry_s = request.session_expiry_s.min(self.kept.limits.expiry_s_max);
         let expiry_s = client.expiry_s;
         self.counters.connected += 1;
+        self.commands.handle_session_here(&name);
         let found = known.and_then(|key| self.take_over(key, request.clean_start).map(|found| (key, found)));
         let Some((key, Found { number, state, snapshots, kept })) = found else {
             let key = self.subscribers.insert(Subscriber::Client(Box::new(client)));
@@ -433,6 +434,7 @@ impl Bus {
             Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => return,
         };
         self.clients.remove(&id);
+        self.commands.handle_session_gone(self.now(), &id);
         self.forget_kept(self.now(), number, kept);
         self.tree.drop_subscriber(id_of(key));
         self.watchers.forget(key);

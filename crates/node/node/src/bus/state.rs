@@ -22,8 +22,7 @@ use super::views::Deriving;
 use super::watchers::Watchers;
 use crate::access::{Guard, Serials};
 use crate::control::audit::AuditReader;
-use crate::control::command::{CommandDone, CommandRequest};
-use crate::control::{CommandSender, Commands};
+use crate::control::{CommandSender, Commands, Done};
 use crate::field::{FieldInput, FieldReport};
 use crate::history::Recorder;
 use bytes::Bytes;
@@ -38,13 +37,13 @@ use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Qos};
 use tieline_net::{Shard, SocketShards};
 use tieline_topics::{Applied, Change, Limits, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 
 /// The bus, shared by the tasks of its thread.
 pub type SharedBus = Rc<RefCell<Bus>>;
 
-/// What is done with what became of a command.
-pub type Answer = Box<dyn FnOnce(&mut Bus, CommandDone) + Send>;
+/// What is done with what became of a request.
+pub type Answer = Box<dyn FnOnce(&mut Bus, Done) + Send>;
 
 /// Anything that gets updates.
 #[derive(Debug)]
@@ -218,6 +217,7 @@ impl Bus {
         for update in report.updates {
             self.record_node(now, &update);
             if self.recorder.is_unpublished(&update) {
+                self.look_at(now, &update.topic, &update.body);
                 continue;
             }
             let Update { topic, body } = update;
@@ -249,6 +249,7 @@ impl Bus {
     /// The same for what no view takes.
     pub(super) fn apply_value(&mut self, now: Now, topic: Topic, body: Body, retain: bool) {
         self.counters.updates += 1;
+        self.look_at(now, &topic, &body);
         match self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain) {
             Ok(applied) => {
                 self.statistics.count(applied.topic, &topic, bytes_of(&body));
@@ -296,6 +297,9 @@ impl Bus {
             self.deltas.update(applied, self.tree.replaced(), kept);
         }
         self.note(now, &message.topic, &applied, body, from);
+        if retain {
+            self.look_at(now, &message.topic, body);
+        }
         match applied.change {
             Change::Stored => {
                 self.tree.mark(applied.topic, PublishMetadata::mark(qos));
@@ -381,14 +385,6 @@ impl Bus {
         }
     }
 
-    /// Takes a command for a point; the receiver hears what became of it.
-    pub fn command(&mut self, now: Now, request: CommandRequest, who: String) -> oneshot::Receiver<CommandDone> {
-        let (done, hears) = oneshot::channel();
-        self.request(now, request, &who, Box::new(move |_, answer| drop(done.send(answer))));
-        self.work.notify_one();
-        hears
-    }
-
     /// The time, for what runs on the bus without being told.
     #[must_use]
     pub fn now(&self) -> Now {
@@ -438,13 +434,6 @@ impl Bus {
     pub fn unsubscribe(&mut self, key: usize, filter: &Filter) -> bool {
         self.unwatch(key, filter);
         self.tree.unsubscribe(id_of(key), filter)
-    }
-
-    /// The same for a caller on this thread.
-    pub fn request(&mut self, now: Now, request: CommandRequest, who: &str, answer: Answer) {
-        let topic_exists = self.tree.get(&request.topic).is_some();
-        self.commands.request(now, request, topic_exists, who, answer);
-        self.work.notify_one();
     }
 
     /// Takes what became of a command.

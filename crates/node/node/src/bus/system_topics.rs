@@ -97,6 +97,7 @@ impl Bus {
     /// What is ours.
     fn node_values(&self, now: Instant) -> Values {
         let (counters, tree, lag, usage) = (self.counters(), self.tree.stats(), self.lag(now), Usage::look());
+        let control = self.commands.stats();
         let counts = [
             ("updates/count", counters.updates.to_string()),
             ("updates/per_s", format!("{:.1}", self.updates_per_s())),
@@ -110,6 +111,9 @@ impl Bus {
             ("lag/waiting", lag.waiting.to_string()),
             ("lag/bytes", lag.bytes.to_string()),
             ("lag/ms", lag.longest.as_millis().to_string()),
+            ("control/reservations", control.tasks.to_string()),
+            ("control/overrides", control.overrides.to_string()),
+            ("control/held_points", control.holds.to_string()),
             ("process/memory_bytes", usage.resident_bytes.to_string()),
             ("process/cpu_seconds", format!("{:.2}", usage.cpu.as_secs_f64())),
         ];

@@ -146,6 +146,7 @@ impl Bus {
         while let Some((answer, done)) = self.commands.poll_done(now) {
             answer(self, done);
         }
+        self.publish_notices(now);
     }
 
     fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {

@@ -3,6 +3,7 @@
 use super::Checks;
 use super::access::{AccessConfig, read_access};
 use super::audit::{AuditConfig, read_audit};
+use super::control::{CoordinationConfig, read_control};
 use super::device::{DeviceConfig, PointLists, Protocol, Shared, read_device};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
@@ -45,6 +46,8 @@ pub struct Config {
     pub history: HistoryConfig,
     /// `[command]`.
     pub command: CommandConfig,
+    /// `[control]`.
+    pub control: CoordinationConfig,
     /// `[[topic]]`, in the order of the file.
     pub topics: Vec<TopicRule>,
     /// `[[view]]`, in the order of the file.
@@ -151,6 +154,7 @@ impl Default for Config {
                 store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.default),
             },
             command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
+            control: CoordinationConfig::default(),
             topics: Vec::new(),
             views: Vec::new(),
             devices: Vec::new(),
@@ -174,6 +178,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         node,
         history: read_history(root.section(doc, "history"), doc, default.history),
         command: read_command(root.section(doc, "command"), doc),
+        control: read_control(root.section(doc, "control"), doc),
         topics: read_topics(root.array(doc, "topic"), doc),
         views: read_views(root.array(doc, "view"), doc, checks),
         source: Source::default(),

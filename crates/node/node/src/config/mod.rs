@@ -10,6 +10,7 @@ mod audit;
 mod bacnet;
 mod checked;
 mod collection;
+mod control;
 mod device;
 mod dnp3;
 mod modbus;
@@ -34,13 +35,14 @@ pub use audit::AuditConfig;
 pub use bacnet::{BacnetConfig, BacnetSocket, ClockSync};
 pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig, Source};
 pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig, rarely};
+pub use control::CoordinationConfig;
 pub use device::{DeviceConfig, Numbered, Priority, Protocol, ProtocolName, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{
-    BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, SimulatedPoint,
-    States, Takes, ValueKind, WriteAs, model_of, read_points,
+    BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig,
+    SimulatedPoint, States, Takes, ValueKind, WriteAs, model_of, read_points,
 };
 pub use simulated::SimulatedConfig;
 pub use tieline_service::moment::Moment;

@@ -78,6 +78,24 @@ pub const HISTORY_STORE_BYTES_MAX: Size = Size::new("store_bytes_max", 16 << 30,
 pub const COMMAND_TIMEOUT: Span = Span::new("timeout", 10_000, 100, 300_000);
 /// `command.queue_max`.
 pub const COMMAND_QUEUE_MAX: Count = Count::new("queue_max", 16, 1, 10_000);
+/// `control.reservation_required`.
+pub const CONTROL_RESERVATION_REQUIRED: Flag = Flag::new("reservation_required", false);
+/// `control.preempt_grace`.
+pub const CONTROL_PREEMPT_GRACE: Span = Span::new("preempt_grace", 60_000, 0, 3_600_000);
+/// `control.announce_interval`.
+pub const CONTROL_ANNOUNCE_INTERVAL: Span = Span::new("announce_interval", 60_000, 1000, 86_400_000);
+/// `control.return_within`.
+pub const CONTROL_RETURN_WITHIN: Span = Span::new("return_within", 30_000, 1000, 3_600_000);
+/// `control.confirm_within`.
+pub const CONTROL_CONFIRM_WITHIN: Span = Span::new("confirm_within", 5000, 100, 300_000);
+/// `control.reservations_max`.
+pub const CONTROL_RESERVATIONS_MAX: Count = Count::new("reservations_max", 10_000, 0, 1_000_000);
+/// `control.slots_max`.
+pub const CONTROL_SLOTS_MAX: Count = Count::new("slots_max", 100_000, 0, 10_000_000);
+/// `control.points_max`.
+pub const CONTROL_POINTS_MAX: Count = Count::new("points_max", 65_536, 1, 1_000_000);
+/// `control.overrides_max`.
+pub const CONTROL_OVERRIDES_MAX: Count = Count::new("overrides_max", 256, 0, 10_000);
 /// `network.NAME.in_flight`.
 pub const NETWORK_IN_FLIGHT: Count<u16> = Count::new("in_flight", 100, 1, 10_000);
 /// `network.NAME.gap`.

@@ -243,7 +243,8 @@ fn point_lists_say_what_is_wrong() {
         "name,type,indx\n",
         &[
             "p.csv:1:1: indx: found the unknown column \"indx\", expected one of name, type, index, unit, scale, offset, \
-             writable, min, max, states, tags, description, control, mode, operate, dead_band",
+             writable, min, max, states, tags, description, revert, step_max, rate_max, interval_min, \
+             allow_when, read_back, tolerance, control, mode, operate, dead_band",
             "p.csv:1:1: index: found nothing, expected a column \"index\" in the header",
         ],
     );

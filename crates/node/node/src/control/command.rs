@@ -35,13 +35,15 @@ pub struct CommandRequest {
     pub mode: Option<CommandMode>,
     /// How long it may take; none as the configuration says.
     pub timeout: Option<Duration>,
+    /// The name of the program that asks, where it said so.
+    pub requester: Option<String>,
 }
 
 /// The ways to ask a device.
 const MODES: [CommandMode; 2] = [CommandMode::SelectBeforeOperate, CommandMode::DirectOperate];
 
 /// The members of a request.
-const MEMBERS: [&str; 4] = ["topic", "value", "mode", "timeout_ms"];
+const MEMBERS: [&str; 5] = ["topic", "value", "mode", "timeout_ms", "requester"];
 
 /// A request as it comes: [`CommandRequest::from_json`] reads it, and says what is wrong with it.
 pub struct CommandBody(pub Json);
@@ -52,17 +54,18 @@ impl JsonSchema for CommandBody {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let [topic, value, mode, timeout_ms] = MEMBERS;
+        let [topic, value, mode, timeout_ms, requester] = MEMBERS;
         json_schema!({
             "type": "object",
             "properties": {
                 topic: { "type": "string", "minLength": 1, "pattern": tieline_service::http::openapi::TOPIC },
                 value: {
-                    "type": ["boolean", "number", "string"],
-                    "description": "true, false, a number, or a word that the point takes",
+                    "type": ["boolean", "number", "string", "null"],
+                    "description": "true, false, a number, or a word that the point takes; null relinquishes a point that has priorities",
                 },
                 mode: { "type": "string", "enum": MODES.map(CommandMode::name) },
                 timeout_ms: { "type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX.as_millis() as u64 },
+                requester: { "type": "string", "description": "the name of the program that asks, as in its reservation" },
             },
             "required": [topic, value],
             "additionalProperties": false,
@@ -105,7 +108,7 @@ impl CommandRequest {
     pub fn from_json(body: &Json, topic: Option<Topic>) -> Result<Self, String> {
         let Json::Object(members) = body else {
             let topic = topic.ok_or_else(|| format!("the body is {body}, expected {{\"topic\": …, \"value\": …}}"))?;
-            return Ok(Self { topic, value: scalar(body)?, mode: None, timeout: None });
+            return Ok(Self { topic, value: settable(body)?, mode: None, timeout: None, requester: None });
         };
         if let Some(name) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
             return Err(format!("the member {name:?} is unknown, expected one of {}", MEMBERS.join(", ")));
@@ -125,14 +128,20 @@ impl CommandRequest {
         let value = members.get("value").ok_or_else(|| format!("the member \"value\" is missing, expected {VALUE}"))?;
         Ok(Self {
             topic,
-            value: scalar(value)?,
+            value: settable(value)?,
             mode: mode(members.get("mode"))?,
             timeout: timeout(members.get("timeout_ms"))?,
+            requester: requester(members.get("requester"))?,
         })
     }
 }
 
-fn scalar(json: &Json) -> Result<Value, String> {
+/// A value that a point may be set to: null relinquishes it, where it has priorities.
+pub(super) fn settable(json: &Json) -> Result<Value, String> {
+    if json.is_null() { Ok(Value::Null) } else { scalar(json) }
+}
+
+pub(super) fn scalar(json: &Json) -> Result<Value, String> {
     match json {
         Json::Bool(b) => Ok(Value::Bool(*b)),
         Json::Number(n) => Ok(n.as_i64().map_or(Value::Float(n.as_f64().unwrap_or(f64::NAN)), Value::Int)),
@@ -147,7 +156,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && !broken && text.len() <= WORD_BYTES_MAX && !text.contains(char::is_control)
 }
 
-fn mode(json: Option<&Json>) -> Result<Option<CommandMode>, String> {
+pub(super) fn mode(json: Option<&Json>) -> Result<Option<CommandMode>, String> {
     let Some(json) = json else { return Ok(None) };
     let text = json.as_str().unwrap_or_default();
     let mode = MODES.into_iter().find(|mode| mode.name() == text);
@@ -161,7 +170,15 @@ fn timeout(json: Option<&Json>) -> Result<Option<Duration>, String> {
     asked.map(Some).ok_or_else(wrong)
 }
 
-fn to_json(value: &Value) -> Json {
+fn requester(json: Option<&Json>) -> Result<Option<String>, String> {
+    match json {
+        None => Ok(None),
+        Some(Json::String(name)) => Ok(Some(name.clone())),
+        Some(other) => Err(format!("requester is {other}, expected a text")),
+    }
+}
+
+pub(super) fn to_json(value: &Value) -> Json {
     match value {
         Value::Null | Value::Bytes(_) => Json::Null,
         Value::Bool(b) => json!(b),
@@ -315,7 +332,7 @@ mod tests {
         check(
             "{\"value\":1,\"vlaue\":0}",
             Some("a"),
-            Err("the member \"vlaue\" is unknown, expected one of topic, value, mode, timeout_ms"),
+            Err("the member \"vlaue\" is unknown, expected one of topic, value, mode, timeout_ms, requester"),
         );
     }
 }

@@ -1,27 +1,45 @@
 //! Control's column: a request is checked, written to the audit log, sent, and answered.
 //!
 //! ```text
-//! request ─▶ control engine ── command ─▶ audit log (durable) ─▶ field shard ─▶ device
-//!    ▲                                                                           │
-//!    └────────────── answer ◀── control engine ◀── outcome ◀─────────────────────┘
+//! request ─▶ control engine ── command ─▶ state, audit log (durable) ─▶ field shard ─▶ device
+//!    ▲                                                                               │
+//!    └────────────── answer ◀── control engine ◀── outcome, reading ◀────────────────┘
 //! ```
 //!
-//! A command whose records cannot be written is not sent.
+//! The engine is [`Coordinator`]: every command goes through it, so that a point that somebody has reserved is commanded by
+//! nobody else. A command whose records cannot be written is not sent, and a reservation that cannot be written is not granted.
+//!
+//! Read first: this file, `sending.rs`, then `state/mod.rs`.
 
+pub mod answer;
 pub mod audit;
+mod called;
 pub mod command;
+mod holders;
+mod points;
+pub mod request;
+mod sending;
+pub mod state;
+#[cfg(test)]
+mod tests;
+
+pub use called::{Call, Called, Done, Notice, Undo};
+pub use holders::holder_of;
 
 use self::audit::{AuditLine, AuditLog, AuditReader, FileCounts};
+use self::called::Open;
 use self::command::{CommandDone, CommandRequest};
-use crate::config::{CommandConfig, ControlConfig, DeviceConfig, Numbered, PointConfig, Takes, ValueKind};
+use self::holders::Holders;
+use self::sending::Durability;
+use crate::config::{Config, Numbered};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_control::{
-    Accepts, AuditRecord, CommandId, Control, ControlPoint, Dispatch, Limits, Modes, PointError, Request, Scaling,
-    Stats,
+    Action, Batch, BatchEntry, CommandId, Coordinator, CoordinatorStats, Dispatch, DryRun, NewOverride, NewSchedule,
+    Pattern, PointError,
 };
-use tieline_core::{CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic, Value};
+use tieline_core::{CommandOutcome, DeviceId, Instant, Now, Point, Refusal, Topic, Value};
 
 /// How a double-bit input shows that it is off (IEEE 1815 group 3).
 const DOUBLE_OFF: i64 = 1;
@@ -34,6 +52,18 @@ pub type CommandSender = Arc<dyn Fn(Dispatch) -> bool + Send + Sync>;
 /// Told of a command that was not sent: its device, its identifier, and why. Called on the audit log's thread.
 pub type Unsent = Arc<dyn Fn(DeviceId, u64, Refusal) + Send + Sync>;
 
+/// Told whether what has this number is on the disk. Called on the audit log's thread.
+pub type Written = Arc<dyn Fn(u64, bool) + Send + Sync>;
+
+/// What is told of what was to be written or sent.
+#[derive(Clone)]
+pub struct Tells {
+    /// Of commands that were not sent.
+    pub unsent: Unsent,
+    /// Of what waits for the disk.
+    pub written: Written,
+}
+
 /// Where a device is served, and what it is called.
 #[derive(Clone, Debug)]
 struct Place {
@@ -43,22 +73,24 @@ struct Place {
 
 /// The engine with its surroundings. `A` is what comes back with what became of a request.
 pub struct Commands<A> {
-    control: Control,
+    coordinator: Coordinator,
     audit: AuditLog,
-    /// With what the topic shows once it is done.
-    answers: HashMap<u64, (A, Option<Value>)>,
+    /// Calls under way, by their numbers.
+    open: HashMap<u64, Open<A>>,
+    done: VecDeque<(A, Done)>,
+    next_call: u64,
+    durability: Durability<A>,
+    holders: Holders,
     /// Points whose reading is one of four states.
     double_bits: HashSet<Topic>,
-    done: VecDeque<(A, CommandDone)>,
-    next_request: u64,
     places: HashMap<DeviceId, Place>,
     senders: Vec<CommandSender>,
-    unsent: Unsent,
+    tells: Tells,
 }
 
 impl<A> std::fmt::Debug for Commands<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Commands").field("stats", &self.control.stats()).finish_non_exhaustive()
+        f.debug_struct("Commands").field("stats", &self.coordinator.stats()).finish_non_exhaustive()
     }
 }
 
@@ -68,25 +100,33 @@ impl<A> Commands<A> {
     /// # Errors
     /// Two points have one topic, or a point contradicts itself.
     pub fn new(
-        config: &CommandConfig,
+        config: &Config,
         devices: &[Numbered],
         shard_of: impl Fn(DeviceId) -> usize,
         audit: AuditLog,
-        unsent: Unsent,
+        tells: Tells,
     ) -> Result<Self, PointError> {
-        let limits = Limits { timeout: config.timeout, device_queue_max: config.queue_max, ..Limits::default() };
-        let mut control = Control::new(limits, 1);
+        let mut coordinator = Coordinator::new(points::limits_of(config), 1);
         let (mut places, mut double_bits) = (HashMap::new(), HashSet::new());
-        for Numbered { id, config, .. } in devices {
-            double_bits.extend(double_bits_of(config));
-            places.insert(*id, Place { shard: shard_of(*id), topic: config.topic.clone() });
-            for point in points_of(*id, config) {
-                control.add_point(point)?;
-            }
+        for device in devices {
+            double_bits.extend(points::double_bits_of(&device.config));
+            let topic = device.config.topic.clone();
+            places.insert(device.id, Place { shard: shard_of(device.id), topic });
+            points::add_device(&mut coordinator, device, config.control.confirm_within)?;
         }
-        let (answers, done) = (HashMap::new(), VecDeque::new());
-        let senders = Vec::new();
-        Ok(Self { control, audit, answers, double_bits, done, next_request: 1, places, senders, unsent })
+        Ok(Self {
+            coordinator,
+            audit,
+            open: HashMap::new(),
+            done: VecDeque::new(),
+            next_call: 1,
+            durability: Durability::default(),
+            holders: Holders::default(),
+            double_bits,
+            places,
+            senders: Vec::new(),
+            tells,
+        })
     }
 
     /// Gives what sends to each field shard, by its number.
@@ -96,8 +136,14 @@ impl<A> Commands<A> {
 
     /// What the engine counted.
     #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.control.stats()
+    pub fn stats(&self) -> CoordinatorStats {
+        self.coordinator.stats()
+    }
+
+    /// Reservations, overrides and points.
+    #[must_use]
+    pub const fn coordinator(&self) -> &Coordinator {
+        &self.coordinator
     }
 
     /// What reads the audit log.
@@ -124,147 +170,165 @@ impl<A> Commands<A> {
         self.audit.under_way()
     }
 
-    /// Takes a request; `answer` comes back once, with what became of it.
-    pub fn request(&mut self, now: Now, request: CommandRequest, topic_exists: bool, who: &str, answer: A) {
-        let id = self.next_request;
-        self.next_request += 1;
-        let CommandRequest { topic, value, mode, timeout } = request;
+    /// Takes a request for one point; `answer` comes back once, with what became of it. It does not wait for another
+    /// command of the point.
+    pub fn request(&mut self, now: Now, request: CommandRequest, topic_exists: bool, by: &Call, answer: A) {
+        self.coordinator.handle_holder_here(&by.requester);
+        let CommandRequest { topic, value, mode, timeout, requester: _ } = request;
         let expected = self.expected(&topic, &value);
-        let request = Request { id, topic, topic_exists, value, mode, timeout, who: Arc::from(who) };
-        match self.control.handle_request(now, request) {
-            Ok(()) => drop(self.answers.insert(id, (answer, expected))),
+        let entries = vec![BatchEntry { topic, topic_exists, action: Action::Set { value, mode } }];
+        let batch = Batch { is_single: true, ..self.batch(by, entries, timeout, false) };
+        let id = batch.id;
+        match self.coordinator.handle_batch(now, batch) {
+            Ok(()) => drop(self.open.insert(id, Open::Command(answer, expected))),
             Err(refusal) => {
                 let done = CommandDone { outcome: Err(refusal), expected: None, elapsed: Duration::ZERO };
-                self.done.push_back((answer, done));
+                self.done.push_back((answer, Done::Command(done)));
             }
+        }
+    }
+
+    /// Takes a call for many points; `answer` comes back once, with what became of each.
+    pub fn call(
+        &mut self,
+        now: Now,
+        entries: Vec<BatchEntry>,
+        (timeout, confirm): (Option<Duration>, bool),
+        by: &Call,
+        answer: A,
+    ) {
+        self.coordinator.handle_holder_here(&by.requester);
+        let topics = entries.iter().map(|entry| entry.topic.clone()).collect();
+        let batch = self.batch(by, entries, timeout, confirm);
+        let id = batch.id;
+        match self.coordinator.handle_batch(now, batch) {
+            Ok(()) => drop(self.open.insert(id, Open::Points(answer, Called::new(topics)))),
+            Err(refusal) => self.done.push_back((answer, Done::Points(Err(refusal)))),
+        }
+    }
+
+    /// What a call would do. Nothing is sent or written down.
+    #[must_use]
+    pub fn dry_run(&self, now: Now, entries: Vec<BatchEntry>, by: &Call) -> Vec<DryRun> {
+        let (requester, who) = (Arc::clone(&by.requester), Arc::clone(&by.who));
+        let batch = Batch { id: 0, requester, who, entries, timeout: None, confirm: false, is_single: false };
+        self.coordinator.dry_run(now, &batch)
+    }
+
+    /// Asks for time at devices; answered once it is on the disk. With the client of a session, the holder ends with it.
+    pub fn reserve(&mut self, now: Now, asked: &NewSchedule, by: &Call, session: Option<&Arc<str>>, answer: A) {
+        self.coordinator.handle_holder_here(&by.requester);
+        let result = self.coordinator.request_schedule(now, asked, &by.who);
+        if !result.is_success() {
+            return self.done.push_back((answer, Done::Reservation(result)));
+        }
+        let task = asked.task.clone().unwrap_or_default();
+        tracing::info!(requester = &*by.requester, task, "devices are reserved");
+        if let Some(client) = session {
+            self.holders.bind(client, &by.requester);
+        }
+        let undo = Undo::Reservation { requester: Arc::clone(&by.requester), task };
+        self.send(now, Some((answer, Done::Reservation(result), undo)));
+    }
+
+    /// Cancels a task of the caller, or where it is forced of anybody.
+    pub fn cancel(&mut self, now: Now, task: &str, by: &Call, is_forced: bool, answer: A) {
+        let owner = self.coordinator.schedule().owner_of(task).filter(|_| is_forced);
+        let requester = owner.map_or_else(|| Arc::clone(&by.requester), |owner| Arc::clone(&owner.requester));
+        let result = self.coordinator.cancel_schedule(now, Some(&requester), Some(task), &by.who);
+        if !result.is_success() {
+            return self.done.push_back((answer, Done::Reservation(result)));
+        }
+        tracing::info!(requester = &*requester, task, who = &*by.who, "a reservation is cancelled");
+        self.send(now, Some((answer, Done::Reservation(result), Undo::Nothing)));
+    }
+
+    /// Sets an override on; answered once it is on the disk.
+    pub fn set_override_on(&mut self, now: Now, asked: &NewOverride, answer: A) {
+        match self.coordinator.set_override_on(now, asked) {
+            Ok(()) => {
+                tracing::warn!(pattern = asked.pattern.as_str(), who = &*asked.who, "an override is on");
+                let undo = Undo::Override(asked.pattern.clone());
+                self.send(now, Some((answer, Done::Override(Ok(())), undo)));
+            }
+            Err(refusal) => self.done.push_back((answer, Done::Override(Err(refusal)))),
+        }
+    }
+
+    /// Sets an override off, or all of them.
+    pub fn set_override_off(&mut self, now: Now, pattern: Option<&Pattern>, by: &Call, answer: A) {
+        let off = match pattern {
+            Some(pattern) => self.coordinator.set_override_off(now, pattern, &by.who),
+            None => {
+                self.coordinator.clear_overrides(now, &by.who);
+                Ok(())
+            }
+        };
+        match off {
+            Ok(()) => {
+                let pattern = pattern.map_or("all", Pattern::as_str);
+                tracing::info!(pattern, who = &*by.who, "an override is off");
+                self.send(now, Some((answer, Done::Override(Ok(())), Undo::Nothing)));
+            }
+            Err(refusal) => self.done.push_back((answer, Done::Override(Err(refusal)))),
         }
     }
 
     /// A device can, or cannot, be commanded.
     pub fn handle_link(&mut self, now: Now, device: DeviceId, up: bool) {
-        self.control.handle_link(now, device, up);
+        self.coordinator.handle_link(now, device, up);
+    }
+
+    /// Whether a reading of a topic is of any use to [`Commands::handle_reading`].
+    #[must_use]
+    pub fn watches(&self, topic: &str) -> bool {
+        self.coordinator.watches(topic)
+    }
+
+    /// Takes a reading, in engineering units.
+    pub fn handle_reading(&mut self, now: Now, topic: &Topic, reading: &Point) {
+        self.coordinator.handle_reading(now, topic, reading);
     }
 
     /// Writes a record down that is of no command.
     pub fn note(&mut self, line: AuditLine) {
-        self.audit.append(vec![line], None);
+        self.audit.append(vec![line], None, None);
     }
 
     /// What became of a command.
     pub fn handle_outcome(&mut self, now: Now, device: DeviceId, command_id: u64, outcome: CommandOutcome) {
-        self.control.handle_outcome(now, device, CommandId(command_id), outcome);
-    }
-
-    /// Lets deadlines take effect.
-    pub fn handle_timeout(&mut self, now: Now) {
-        self.control.handle_timeout(now);
+        self.coordinator.handle_outcome(now, device, CommandId(command_id), outcome);
     }
 
     /// When [`Commands::handle_timeout`] must be called at the latest.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.control.timeout()
+        [self.coordinator.timeout(), self.durability.timeout()].into_iter().flatten().min()
     }
 
-    /// Sends what is due, and gives the next answer.
-    pub fn poll_done(&mut self, now: Now) -> Option<(A, CommandDone)> {
-        self.send(now);
-        while let Some(done) = self.control.poll_done() {
-            if let Some((answer, expected)) = self.answers.remove(&done.request) {
-                let done = CommandDone { outcome: done.outcome, expected, elapsed: done.elapsed };
-                self.done.push_back((answer, done));
-            }
-        }
-        self.done.pop_front()
+    /// Lets deadlines take effect.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.coordinator.handle_timeout(now);
+    }
+
+    fn batch(&mut self, by: &Call, entries: Vec<BatchEntry>, timeout: Option<Duration>, confirm: bool) -> Batch {
+        let id = self.next_call;
+        self.next_call += 1;
+        let (requester, who) = (Arc::clone(&by.requester), Arc::clone(&by.who));
+        Batch { id, requester, who, entries, timeout, confirm, is_single: false }
     }
 
     /// What a reading of the point shows once it has the value.
     fn expected(&self, topic: &Topic, value: &Value) -> Option<Value> {
-        let point = self.control.point(topic)?;
-        let shown = point.value_after(&point.command(value, None).ok()?);
-        Some(match shown {
+        let point = self.coordinator.point(topic)?;
+        Some(self.as_read(topic, point.value_after(&point.command(value, None).ok()?)?))
+    }
+
+    /// A value as a reading of the point has it.
+    fn as_read(&self, topic: &Topic, value: Value) -> Value {
+        match value {
             Value::Bool(on) if self.double_bits.contains(topic) => Value::Int(if on { DOUBLE_ON } else { DOUBLE_OFF }),
             other => other,
-        })
-    }
-
-    fn send(&mut self, now: Now) {
-        let dispatches: Vec<Dispatch> = std::iter::from_fn(|| self.control.poll_command(now)).collect();
-        let records: Vec<AuditRecord> = std::iter::from_fn(|| self.control.poll_audit()).collect();
-        let lines: Vec<AuditLine> = records.iter().map(|record| self.line(record)).collect();
-        if dispatches.is_empty() && lines.is_empty() {
-            return;
-        }
-        let routed: Vec<(Dispatch, Option<CommandSender>)> =
-            dispatches.iter().map(|dispatch| (dispatch.clone(), self.sender_of(dispatch.device))).collect();
-        let unsent = Arc::clone(&self.unsent);
-        let afterwards = move |durable| {
-            routed.into_iter().for_each(|(dispatch, sender)| forward(dispatch, sender, durable, &unsent))
-        };
-        let afterwards: Option<audit::Afterwards> = (!dispatches.is_empty()).then(|| Box::new(afterwards) as _);
-        if !self.audit.append(lines, afterwards) {
-            for Dispatch { device, command_id, .. } in dispatches {
-                self.control.handle_outcome(now, device, command_id, Err(no_audit()));
-            }
         }
     }
-
-    fn sender_of(&self, device: DeviceId) -> Option<CommandSender> {
-        self.senders.get(self.places.get(&device)?.shard).cloned()
-    }
-
-    fn line(&self, record: &AuditRecord) -> AuditLine {
-        let device = record.device.and_then(|device| self.places.get(&device));
-        AuditLine {
-            id: record.id,
-            time: record.time.to_string(),
-            who: record.who.to_string(),
-            topic: record.topic.to_string(),
-            device: device.map(|place| place.topic.to_string()).unwrap_or_default(),
-            value: record.value.to_string(),
-            mode: record.mode.map(|mode| mode.name().to_owned()).unwrap_or_default(),
-            phase: record.phase.name().to_owned(),
-            reason: record.reason.to_owned(),
-            detail: record.detail.clone(),
-        }
-    }
-}
-
-/// Sends a command once its records are durable; on the audit log's thread.
-fn forward(dispatch: Dispatch, sender: Option<CommandSender>, durable: bool, unsent: &Unsent) {
-    let (device, command_id) = (dispatch.device, dispatch.command_id.0);
-    if !sender.is_some_and(|sender| durable && sender(dispatch)) {
-        unsent(device, command_id, no_audit());
-    }
-}
-
-fn no_audit() -> Refusal {
-    let detail = "the audit log cannot be written, and no command goes out without its record".to_owned();
-    Refusal::new("no_audit", detail)
-}
-
-fn points_of(device: DeviceId, config: &DeviceConfig) -> impl Iterator<Item = ControlPoint> {
-    config.points.iter().zip(0..).filter_map(move |(point, number)| {
-        let control = point.control.as_ref()?;
-        let topic = config.topic.join(&point.name).ok()?;
-        let accepts = accepts(control, point);
-        // The point list names the way that is taken where a request names none; a request may name the other.
-        let modes = Modes { select: control.has_select, direct: true, preferred: control.mode };
-        Some(ControlPoint { topic, device, point: PointId(number), accepts, modes })
-    })
-}
-
-fn double_bits_of(config: &DeviceConfig) -> impl Iterator<Item = Topic> {
-    let points = config.points.iter().filter(|point| point.kind == ValueKind::DoubleBit);
-    points.filter_map(|point| config.topic.join(&point.name).ok())
-}
-
-fn accepts(control: &ControlConfig, point: &PointConfig) -> Accepts {
-    let (scale, offset) = (point.scale, point.offset);
-    let Some(range) = control.limits(scale, offset) else {
-        let words = point.states.as_ref().map(|states| (states.off.clone(), states.on.clone()));
-        return Accepts::Bool { invert: false, words };
-    };
-    let whole = matches!(control.takes, Takes::Number { whole: true, .. });
-    Accepts::Float { min: *range.start(), max: *range.end(), scaling: Scaling { scale, offset, whole } }
 }

@@ -15,6 +15,8 @@ use super::arguments::illegal;
 use super::problem::Problem;
 use super::topics::reserved_problem;
 use super::{App, BODY_BYTES_MAX, not_allowed};
+use crate::bus::Asked;
+use crate::control::{Call, holder_of};
 use axum::Router;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::handler::Handler;
@@ -143,6 +145,12 @@ impl Authorized {
     /// The caller's name in the audit log.
     pub fn who(&self) -> String {
         self.caller.who(self.peer)
+    }
+
+    /// The caller of control, under the name that it gives itself.
+    pub fn call(&self, name: Option<&str>) -> Asked {
+        let requester = holder_of(self.caller.user(), name).unwrap_or_else(|| "http".into());
+        Asked { by: Call { requester, who: self.who().into() }, session: None }
     }
 }
 

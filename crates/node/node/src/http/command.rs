@@ -4,6 +4,7 @@ use super::authorization::Authenticated;
 use super::body::{Answer, Json, takes_json};
 use super::problem::Problem;
 use crate::bus::Bus;
+use crate::control::Done;
 use crate::control::audit::{AuditPage, AuditQuery, ChainedLine};
 use crate::control::command::{CommandBody, CommandDone, CommandRequest, CommandResult};
 use axum::extract::{FromRequest, Request};
@@ -48,7 +49,10 @@ impl Output for CommandAnswer {
             (StatusCode::OK, "Done"),
             (StatusCode::BAD_REQUEST, "The request is malformed"),
             (StatusCode::NOT_FOUND, "No such point"),
-            (StatusCode::CONFLICT, "The device or the node refused it, or is busy"),
+            (
+                StatusCode::CONFLICT,
+                "The device or the node refused it, somebody else has reserved the device, or it is busy",
+            ),
             (StatusCode::UNPROCESSABLE_ENTITY, "The value or the mode is not for this point"),
             (StatusCode::SERVICE_UNAVAILABLE, "The device is away, or the audit log cannot be written"),
             (StatusCode::GATEWAY_TIMEOUT, "No answer in time: what became of it is not known"),
@@ -67,13 +71,13 @@ pub async fn command(authenticated: Authenticated, CommandBody(body): CommandBod
     };
     let authorized = authenticated.must(Verb::Command, &request.topic).await?;
     let shown = request.clone();
-    let who = authorized.who();
-    let command = move |bus: &mut Bus, now| bus.command(now, request, who);
+    let by = authorized.call(request.requester.as_deref()).by;
+    let command = move |bus: &mut Bus, now| bus.command(now, request, &by);
     let answer = authorized.app.bus.call_as(Urgency::Protection, command).await?;
-    let done = answer.await.unwrap_or_else(|_| stopped());
+    let done = answer.await.ok().and_then(Done::into_command).unwrap_or_else(stopped);
     let status = match &done.outcome {
         Ok(()) => StatusCode::OK,
-        Err(refusal) => status_of(refusal),
+        Err(refusal) => status_of(refusal.reason, refusal.maybe_operated),
     };
     Ok(CommandAnswer(status, CommandResult::of(&shown, &done)))
 }
@@ -85,13 +89,16 @@ fn stopped() -> CommandDone {
 }
 
 /// The HTTP status of a refusal: what the caller can do about it.
-fn status_of(refusal: &Refusal) -> StatusCode {
-    match refusal.reason {
+pub(super) fn status_of(reason: &str, maybe_operated: bool) -> StatusCode {
+    match reason {
+        "malformed" => StatusCode::BAD_REQUEST,
         "unknown_topic" => StatusCode::NOT_FOUND,
-        "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" => StatusCode::UNPROCESSABLE_ENTITY,
+        "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" | "batch_empty" | "batch_too_large" => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
         "away" | "no_audit" | "connection_lost" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
         "timeout" => StatusCode::GATEWAY_TIMEOUT,
-        _ if refusal.maybe_operated => StatusCode::GATEWAY_TIMEOUT,
+        _ if maybe_operated => StatusCode::GATEWAY_TIMEOUT,
         _ => StatusCode::CONFLICT,
     }
 }

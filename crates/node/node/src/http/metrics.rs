@@ -12,6 +12,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use tieline_access::Verb;
+use tieline_control::CoordinatorStats;
 use tieline_core::Now;
 use tieline_net::tls::Expiry;
 use tieline_poll::DeviceState;
@@ -56,6 +57,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     history_metrics(&mut e, &seen);
     ledger_metrics(&mut e, &seen.ledger);
     command_metrics(&mut e, &seen);
+    control_metrics(&mut e, &seen.commands);
     audit_metrics(&mut e, &seen);
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
     super::field::metrics(&mut e, &authorized.app).await?;
@@ -283,7 +285,7 @@ fn ledger_metrics(e: &mut Exposition, status: &LedgerStatus) {
 }
 
 fn command_metrics(e: &mut Exposition, seen: &Seen) {
-    let (stats, audit_failed) = (&seen.commands, seen.audit_trouble.is_some());
+    let (stats, audit_failed) = (&seen.commands.control, seen.audit_trouble.is_some());
     let ends = [
         ("succeeded", stats.succeeded),
         ("refused", stats.refused),
@@ -297,6 +299,50 @@ fn command_metrics(e: &mut Exposition, seen: &Seen) {
     let under_way = "Age of the current write of an audit record; 0 if there is none.";
     e.gauge("tieline_audit_write_age_seconds", under_way, seen.audit_under_way.as_secs_f64());
     e.gauge("tieline_commands_under_way", "Commands that wait or are in progress.", stats.under_way);
+}
+
+fn control_metrics(e: &mut Exposition, stats: &CoordinatorStats) {
+    e.gauge("tieline_control_reservations", "Reservations.", stats.tasks);
+    e.gauge("tieline_control_overrides", "Overrides that are on.", stats.overrides);
+    e.gauge(
+        "tieline_control_held_points",
+        "Points that are reverted when their reservation ends, or are being.",
+        stats.holds,
+    );
+    e.gauge(
+        "tieline_control_points_under_way",
+        "Points of calls without a result, and reverts in progress.",
+        stats.jobs,
+    );
+    let confirmations = [("confirmed", stats.confirmed), ("unconfirmed", stats.unconfirmed)];
+    let name = "tieline_control_confirmations_total";
+    e.labelled((name, "Commands that waited for a reading, by result.", "counter"), "end", confirmations);
+    e.counter("tieline_control_reverted_total", "Points reverted.", stats.reverted);
+    e.counter(
+        "tieline_control_revert_failures_total",
+        "Failed attempts to revert a point; they are repeated.",
+        stats.revert_failures,
+    );
+    e.counter(
+        "tieline_control_superseded_total",
+        "Reverts that the next holder's command made unnecessary.",
+        stats.superseded,
+    );
+    e.counter(
+        "tieline_control_holders_gone_total",
+        "Holders whose MQTT session ended or that did not return.",
+        stats.holders_gone,
+    );
+    e.counter(
+        "tieline_control_holds_lost_total",
+        "Held points that are not reverted: too many, or the point is gone.",
+        stats.holds_lost,
+    );
+    e.counter(
+        "tieline_control_events_lost_total",
+        "Changes of reservations that were not published.",
+        stats.events_lost,
+    );
 }
 
 fn audit_metrics(e: &mut Exposition, seen: &Seen) {

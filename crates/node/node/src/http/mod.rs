@@ -12,6 +12,7 @@ mod clock;
 mod command;
 mod compress;
 mod console;
+mod control;
 mod devices;
 mod field;
 mod forwarded;

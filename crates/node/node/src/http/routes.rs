@@ -6,7 +6,7 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, clock, command, console, devices, history, metrics, sessions, status, topics, trace, values, views,
+    access, clock, command, console, control, devices, history, metrics, sessions, status, topics, trace, values, views,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_node(of_devices(of_topics(routes))))
+    of_login(of_node(of_control(of_devices(of_topics(routes)))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -96,6 +96,48 @@ fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
         )
 }
 
+fn of_control(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get("/v1/reservations", control::reservations, Op::new("reservations", "Reservations, by name"))
+        .post_at_most(
+            control::CALL_BYTES_MAX,
+            "/v1/reservations",
+            control::reserve,
+            Op::new("reserve", "Reserves devices for a time; answered when it is stored").about(RESERVE),
+        )
+        .post(
+            "/v1/reservations/cancel",
+            control::cancel,
+            Op::new("cancelReservation", "Ends a reservation; what was commanded under it is reverted"),
+        )
+        .post_at_most(
+            control::CALL_BYTES_MAX,
+            "/v1/set",
+            control::set,
+            Op::new("set", "Sets many points, devices at the same time, and waits for what became of each"),
+        )
+        .post_at_most(
+            control::CALL_BYTES_MAX,
+            "/v1/revert",
+            control::revert,
+            Op::new("revert", "Reverts points and devices, and waits for what became of each"),
+        )
+        .post_at_most(
+            control::CALL_BYTES_MAX,
+            "/v1/get",
+            control::get,
+            Op::new("get", "Last values of many topics").says(200, "The values, and why some topics have none"),
+        )
+        .get("/v1/overrides", control::overrides, Op::new("overrides", "Overrides that are on"))
+        .post(
+            "/v1/overrides",
+            control::override_on,
+            Op::new("overrideOn", "Takes devices or points from all programs; answered when it is stored")
+                .about(OVERRIDE),
+        )
+        .post("/v1/overrides/off", control::override_off, Op::new("overrideOff", "Ends an override, or all of them"))
+}
+
 fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
     routes
         .get("/v1/status", status::status, Op::new("status", "What the node is and how it is doing"))
@@ -169,6 +211,10 @@ const LIVE: &str = "First the last values, in several events, then changes, conf
     all and of the groups, when they change (event: counts, LiveCounts).";
 const TRACE: &str = "Needs the right to administer the device's topic. Lines are TraceLine, one JSON object a line; with \
     follow, server-sent events (event: line), first those of the last minute, then each as it comes.";
+const RESERVE: &str = "Needs the right to command the devices, and with the priority HIGH to administer them. The answer is \
+    in the words of VOLTTRON's actuator agent.";
+const OVERRIDE: &str = "Needs the right to administer all that the pattern selects. Commands are refused with the reason \
+    override until it ends.";
 const NOT_HELD: &str = "The value is not what the topic may hold";
 const FULL: &str = "The tree or history is full";
 

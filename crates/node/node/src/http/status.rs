@@ -42,7 +42,7 @@ pub(super) struct Seen {
     pub(super) counts: (usize, u64),
     /// Bytes of the events that topics keep, and how many were given up.
     pub(super) series: (usize, u64),
-    pub(super) commands: tieline_control::Stats,
+    pub(super) commands: tieline_control::CoordinatorStats,
     pub(super) history: Option<HistoryStatus>,
     pub(super) ledger: LedgerStatus,
     pub(super) audit_trouble: Option<String>,

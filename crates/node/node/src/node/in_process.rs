@@ -64,8 +64,7 @@ impl InProcessBroker {
     pub fn open(shard: &Rc<Shard>, config: &Config, folder: &Path) -> Result<Self, StartError> {
         let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
         let (handle, inputs) = BusHandle::new();
-        let commands =
-            Commands::new(&config.command, &[], |_| 0, audit, handle.unsent()).map_err(StartError::Control)?;
+        let commands = Commands::new(config, &[], |_| 0, audit, handle.tells()).map_err(StartError::Control)?;
         let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.stored());
         let mqtt = &config.mqtt;
         let payload_bytes_max = usize::try_from(mqtt.packet_bytes_max).unwrap_or(usize::MAX);

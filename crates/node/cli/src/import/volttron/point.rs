@@ -120,7 +120,7 @@ pub fn common(cells: &Cells<'_>) -> Result<Mapped, Refusal> {
 /// A word on the value to which VOLTTRON reverts a point.
 pub fn note_default(text: &str, is_writable: bool, mapped: &mut Mapped) {
     if is_writable && !text.is_empty() {
-        mapped.note("its default value is not kept: a node does not revert points");
+        mapped.note("its default value is not kept: a revert restores the value of before");
     }
 }
 

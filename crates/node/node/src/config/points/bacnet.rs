@@ -213,7 +213,7 @@ fn control(
         Some(takes) => {
             let (min, max) = list.limits(row)?;
             let mode = CommandMode::DirectOperate;
-            return Some(Some(ControlConfig { mode, has_select: false, takes, min, max }));
+            return Some(Some(ControlConfig { mode, has_select: false, takes, min, max, rules: Box::default() }));
         }
     };
     list.report(row.line, "writable", "true".to_owned(), refused.to_owned());

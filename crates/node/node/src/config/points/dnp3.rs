@@ -177,5 +177,5 @@ fn control(list: &mut List<'_>, row: &Row<'_>, point: &Dnp3Point) -> Option<Opti
     let limits = list.limits(row);
     let (output, (min, max)) = (Dnp3Output { index: index?, operate: operate? }, limits?);
     let takes = output.operate.takes();
-    Some(Some((output, ControlConfig { mode: mode?, has_select: true, takes, min, max })))
+    Some(Some((output, ControlConfig { mode: mode?, has_select: true, takes, min, max, rules: Box::default() })))
 }

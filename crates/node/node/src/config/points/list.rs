@@ -1,5 +1,6 @@
 //! Reads a point list: its header, the columns of all protocols, and each row's point.
 
+use super::rules;
 use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, bacnet, dnp3, modbus, simulated};
 use crate::config::ProtocolName;
 use crate::config::names::Pattern;
@@ -15,8 +16,27 @@ const HEADER: &str = "a first line that names the columns, as in name,type,index
 /// What the column `states` holds.
 const STATES: &str = "the words for false and true with a slash between them, as in open/closed";
 /// The columns of all protocols.
-const COLUMNS: [&str; 12] =
-    ["name", "type", "index", "unit", "scale", "offset", "writable", "min", "max", "states", "tags", "description"];
+const COLUMNS: [&str; 19] = [
+    "name",
+    "type",
+    "index",
+    "unit",
+    "scale",
+    "offset",
+    "writable",
+    "min",
+    "max",
+    "states",
+    "tags",
+    "description",
+    "revert",
+    "step_max",
+    "rate_max",
+    "interval_min",
+    "allow_when",
+    "read_back",
+    "tolerance",
+];
 
 /// All columns of a protocol's lists.
 fn columns(protocol: ProtocolName) -> Vec<&'static str> {
@@ -198,7 +218,7 @@ impl List<'_> {
             self.report(row.line, "index", found, "each point once".to_owned());
         }
         let (scale, offset) = (scale?, offset?);
-        let (address, kind, control) = match place {
+        let (address, kind, mut control) = match place {
             PointAddress::Dnp3(point) => dnp3::read_rest(self, &row, point, scale)?,
             PointAddress::Modbus(point) => modbus::read_rest(self, &row, point)?,
             PointAddress::Bacnet(point) => bacnet::read_rest(self, &row, point)?,
@@ -213,6 +233,10 @@ impl List<'_> {
         let tags = self.cell(&row, "tags", TAGS, Some(Vec::new()), |s| s.split(';').map(parse_tag).collect())?;
         if let Some(control) = &control {
             self.check_limits(row.line, control, scale, offset);
+        }
+        let read = rules::read(self, &row, (&address, control.as_ref(), states.as_ref()), (scale, offset))?;
+        if let Some(control) = &mut control {
+            *control.rules = read;
         }
         Some(PointConfig {
             name,

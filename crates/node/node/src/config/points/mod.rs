@@ -11,6 +11,11 @@
 //! | `writable` | `true`, `false` | the protocol's |
 //! | `min`, `max` | limits of a set point in the unit of the value | none |
 //! | `states` | two-state points: the words for false and true, as in `open/closed` | none |
+//! | `revert` | writable points: what a revert does: `none`, `previous`, `relinquish`, or a value | the protocol's |
+//! | `step_max`, `rate_max` | the greatest change by one command, and a second | none |
+//! | `interval_min` | the least time between two commands, as in `3m` | none |
+//! | `allow_when` | what other points must show, as in `door == false; /site/mode == "auto"` | nothing |
+//! | `read_back`, `tolerance` | the point that shows a command, and how far a number may be off | itself, 0 |
 //! | `tags` | words by which people and programs find the point, as in `room=2.14;comfort` | none |
 //! | `description` | for people | none |
 //!
@@ -20,12 +25,14 @@ mod bacnet;
 mod dnp3;
 mod list;
 mod modbus;
+mod rules;
 mod simulated;
 
 pub use bacnet::{BacnetPoint, WriteAs};
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
 pub use list::{TAGS, parse_tag, read_named_points, read_points};
 pub use modbus::ModbusPoint;
+pub use rules::RulesConfig;
 pub use simulated::{SimulatedPoint, model_of};
 
 use std::ops::RangeInclusive;
@@ -207,6 +214,8 @@ pub struct ControlConfig {
     pub min: Option<f64>,
     /// The greatest value taken.
     pub max: Option<f64>,
+    /// What holds beside.
+    pub rules: Box<RulesConfig>,
 }
 
 /// The raw values that a device takes for a point.

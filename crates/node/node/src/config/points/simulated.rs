@@ -163,7 +163,14 @@ pub(super) fn read_rest(
     let control = match takes.filter(|_| is_writable) {
         Some(takes) => {
             let (min, max) = list.limits(row)?;
-            Some(ControlConfig { mode: CommandMode::DirectOperate, has_select: false, takes, min, max })
+            Some(ControlConfig {
+                mode: CommandMode::DirectOperate,
+                has_select: false,
+                takes,
+                min,
+                max,
+                rules: Box::default(),
+            })
         }
         None if is_writable => {
             list.report(row.line, "writable", "true".to_owned(), "false: texts cannot be commanded".to_owned());

@@ -141,7 +141,7 @@ impl Open {
         let mut open = Self { folder, config, file, bytes, first, last_id, chain, before, removed: 0, broken };
         open.cut()?;
         let ends = unfinished.into_values().zip(1..).map(|(line, id)| end_of(line, id)).collect();
-        let ends = open.write(&[Entry { lines: ends, afterwards: None }])?;
+        let ends = open.write(&[Entry { lines: ends, state: None, afterwards: None }])?;
         open.last_id += ends.len() as u64;
         recent.extend(ends);
         Ok((open, recent))
@@ -255,5 +255,6 @@ fn own_line(id: u64, now: Timestamp, phase: &str, chain: Chain, detail: String) 
         phase: phase.to_owned(),
         reason: String::new(),
         detail,
+        call: None,
     }
 }

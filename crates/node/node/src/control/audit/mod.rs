@@ -19,6 +19,7 @@ pub use files::FileCounts;
 pub use pages::{AuditPage, AuditQuery, AuditReader, ChainedLine};
 pub use verify::{Fault, Verified, verify};
 
+use super::state::{StateChange, StateFile};
 use crate::config::AuditConfig;
 use files::{Open, RECENT_MAX};
 use serde::Serialize;
@@ -69,12 +70,15 @@ pub struct AuditLine {
     /// Why not, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// The number of the call for many points that it is of, since the start of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u64>,
 }
 
 impl AuditLine {
     /// Cuts what is too long: a record is no place for what anybody likes to say.
     fn cut(&mut self) {
-        let Self { id: _, time, who, topic, device, value, mode, phase, reason, detail } = self;
+        let Self { id: _, call: _, time, who, topic, device, value, mode, phase, reason, detail } = self;
         for text in [time, who, topic, device, value, mode, phase, reason, detail] {
             if text.len() > TEXT_BYTES_MAX {
                 let end = (0..=TEXT_BYTES_MAX - '…'.len_utf8()).rev().find(|at| text.is_char_boundary(*at));
@@ -90,6 +94,8 @@ pub type Afterwards = Box<dyn FnOnce(bool) + Send>;
 
 struct Entry {
     lines: Vec<AuditLine>,
+    /// What control keeps, which is durable before the lines are.
+    state: Option<StateChange>,
     afterwards: Option<Afterwards>,
 }
 
@@ -98,6 +104,8 @@ struct Entry {
 struct Shown {
     recent: VecDeque<ChainedLine>,
     trouble: Option<String>,
+    /// Why the state of control cannot be written.
+    state_trouble: Option<String>,
     /// Since when a record is on its way to the disk.
     under_way: Option<RunningInstant>,
     /// Whether it was said that this takes too long.
@@ -149,7 +157,8 @@ impl AuditLog {
     pub fn start(folder: &Path, config: AuditConfig) -> io::Result<Self> {
         let shown = Arc::new(Mutex::new(Shown::default()));
         let (entries, incoming) = sync_channel(WAITING_MAX);
-        let mut owner = FileOwner { folder: folder.to_owned(), config, file: None, shown: Arc::clone(&shown) };
+        let (state, shared) = (StateFile::new(folder.to_owned()), Arc::clone(&shown));
+        let mut owner = FileOwner { folder: folder.to_owned(), config, file: None, state, shown: shared };
         owner.recover();
         let (ends, ended) = sync_channel(0);
         let body = move || {
@@ -162,9 +171,14 @@ impl AuditLog {
     }
 
     /// Hands lines to the disk and numbers them, on from the last record of the file; one that is not written leaves a
-    /// gap; `afterwards` runs on the log's thread. False when too many records wait, or the disk does not
+    /// gap; `state` is written before them; `afterwards` runs on the log's thread. False when too many records wait, or the disk does not
     /// answer: the lines and `afterwards` are dropped then.
-    pub fn append(&mut self, mut lines: Vec<AuditLine>, afterwards: Option<Afterwards>) -> bool {
+    pub fn append(
+        &mut self,
+        mut lines: Vec<AuditLine>,
+        state: Option<StateChange>,
+        afterwards: Option<Afterwards>,
+    ) -> bool {
         for line in &mut lines {
             self.last_id += 1;
             line.id = self.last_id;
@@ -173,7 +187,7 @@ impl AuditLog {
         if lock(&self.shown).hung().is_some() {
             return false;
         }
-        self.entries.as_ref().is_some_and(|entries| entries.try_send(Entry { lines, afterwards }).is_ok())
+        self.entries.as_ref().is_some_and(|entries| entries.try_send(Entry { lines, state, afterwards }).is_ok())
     }
 
     /// What reads the log, on any thread.
@@ -193,7 +207,7 @@ impl AuditLog {
     pub fn trouble(&self) -> Option<String> {
         let mut shown = lock(&self.shown);
         let hung = shown.hung().map(|age| format!("hung: the disk has not answered for {} s", age.as_secs()));
-        hung.or_else(|| shown.trouble.clone())
+        hung.or_else(|| shown.trouble.clone()).or_else(|| shown.state_trouble.clone())
     }
 
     /// How long the record has been on its way to the disk that is; zero where none is.
@@ -220,6 +234,7 @@ struct FileOwner {
     folder: PathBuf,
     config: AuditConfig,
     file: Option<Open>,
+    state: StateFile,
     shown: Arc<Mutex<Shown>>,
 }
 
@@ -271,9 +286,37 @@ impl FileOwner {
 
     fn write(&mut self, entries: Vec<Entry>) {
         lock(&self.shown).under_way = Some(RunningInstant::now());
+        let stored = self.store(&entries);
         let durable = self.write_durably(&entries);
         lock(&self.shown).under_way = None;
-        entries.into_iter().filter_map(|entry| entry.afterwards).for_each(|run| run(durable));
+        for Entry { state, afterwards, .. } in entries {
+            if let Some(run) = afterwards {
+                run(durable && (stored || state.is_none()));
+            }
+        }
+    }
+
+    /// Writes what control keeps; false where some of it could not be.
+    fn store(&mut self, entries: &[Entry]) -> bool {
+        let mut changes = entries.iter().filter_map(|entry| entry.state.as_ref()).peekable();
+        if changes.peek().is_none() {
+            return true;
+        }
+        // After one that failed, those that follow would leave a gap.
+        let written = changes.try_for_each(|change| self.state.write(change));
+        let trouble = written.as_ref().err().map(|error| format!("control.jsonl: {error}"));
+        let known = std::mem::replace(&mut lock(&self.shown).state_trouble, trouble.clone());
+        match (known, trouble) {
+            (known, Some(error)) if known.as_ref() != Some(&error) => {
+                tracing::warn!(
+                    error,
+                    "the state of control cannot be written; commands under reservations are refused"
+                );
+            }
+            (Some(_), None) => tracing::info!("the state of control is written again"),
+            _ => {}
+        }
+        written.is_ok()
     }
 
     fn write_durably(&mut self, entries: &[Entry]) -> bool {
@@ -311,6 +354,15 @@ fn follow(unfinished: &mut BTreeMap<String, AuditLine>, line: &AuditLine) {
         | "session_ended"
         | "policy"
         | "clock"
+        // Of a command that has ended, or of none.
+        | "confirmed"
+        | "unconfirmed"
+        | "reserved"
+        | "preempted"
+        | "reservation_ended"
+        | "holder_gone"
+        | "override_on"
+        | "override_off"
         | files::CONTINUED
         | files::REMOVED => {}
         _ => drop(unfinished.remove(&line.topic)),
@@ -350,6 +402,7 @@ mod tests {
             phase: "refused".to_owned(),
             reason: String::new(),
             detail: String::new(),
+            call: None,
         }
     }
 
@@ -370,13 +423,13 @@ mod tests {
         let (told, hears) = sync_channel(1);
         let seen = path.clone();
         let afterwards = move |ok| told.send((ok, std::fs::read_to_string(&seen).unwrap().lines().count())).unwrap();
-        assert!(log.append(vec![line(1, "a"), line(2, "b")], Some(Box::new(afterwards))));
+        assert!(log.append(vec![line(1, "a"), line(2, "b")], None, Some(Box::new(afterwards))));
         assert_eq!(hears.recv(), Ok((true, 2)));
         drop(log);
         let torn = std::fs::read_to_string(&path).unwrap() + "{\"id\":3,\"ti";
         std::fs::write(&path, torn).unwrap();
         let mut log = start(folder.path()).unwrap();
-        log.append(vec![line(1, "a")], None);
+        log.append(vec![line(1, "a")], None, None);
         drop(log);
         let log = start(folder.path()).unwrap();
         let ids = |topic| newest(&log, topic, 10).iter().map(|line| line.id).collect::<Vec<_>>();
@@ -398,7 +451,7 @@ mod tests {
             ("c", "sent"),
             ("c", "succeeded"),
         ];
-        log.append(lines.iter().zip(1..).map(|((topic, phase), id)| of(id, topic, phase)).collect(), None);
+        log.append(lines.iter().zip(1..).map(|((topic, phase), id)| of(id, topic, phase)).collect(), None, None);
         drop(log);
         for _ in 0..2 {
             let log = start(folder.path()).unwrap();
@@ -411,7 +464,7 @@ mod tests {
 
     fn append(log: &mut AuditLog, number: u64) -> bool {
         let (told, hears) = sync_channel(1);
-        assert!(log.append(vec![line(number, "a")], Some(Box::new(move |ok| told.send(ok).unwrap()))));
+        assert!(log.append(vec![line(number, "a")], None, Some(Box::new(move |ok| told.send(ok).unwrap()))));
         hears.recv().unwrap()
     }
 
@@ -466,7 +519,7 @@ mod tests {
         let mut log = AuditLog::start(folder.path(), AuditConfig { file_bytes_max: 1 << 20, ..SMALL }).unwrap();
         let later = AuditLine { time: "2027-11-20T09:36:00.123Z".to_owned(), ..line(0, "a") };
         let (told, hears) = sync_channel(1);
-        log.append(vec![later], Some(Box::new(move |ok| told.send(ok).unwrap())));
+        log.append(vec![later], None, Some(Box::new(move |ok| told.send(ok).unwrap())));
         assert_eq!(hears.recv(), Ok(true));
         assert_eq!(names(folder.path()).len(), files.len() + 1);
     }
@@ -534,7 +587,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut log = many(folder.path(), SMALL, 60);
         for n in 0..40 {
-            log.append(vec![line(n, if n % 4 == 0 { "b" } else { "a" })], None);
+            log.append(vec![line(n, if n % 4 == 0 { "b" } else { "a" })], None, None);
         }
         drop(log);
         let log = AuditLog::start(folder.path(), SMALL).unwrap();
@@ -571,7 +624,7 @@ mod tests {
         let (long, wide) = ("x".repeat(65_535), "€".repeat(20_000));
         let (told, hears) = sync_channel(1);
         let of_peer = AuditLine { who: long, detail: wide, ..line(1, "a") };
-        log.append(vec![of_peer], Some(Box::new(move |ok| told.send(ok).unwrap())));
+        log.append(vec![of_peer], None, Some(Box::new(move |ok| told.send(ok).unwrap())));
         assert_eq!(hears.recv(), Ok(true));
         let found = newest(&log, None, 1).remove(0);
         assert_eq!((found.who.len(), found.detail.len()), (512, 510));

@@ -1,0 +1,288 @@
+//! Reservations, overrides, and calls for many points.
+
+use super::authorization::{Authenticated, Authorized};
+use super::body::{Answer, Written, takes_json};
+use super::command::status_of;
+use super::problem::Problem;
+use crate::bus::written::Topic as TopicShown;
+use crate::bus::{Bus, Callback};
+use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
+use crate::control::request::{CancelBody, GetBody, OffBody, OverrideBody, Points, ReserveBody, RevertBody, SetBody};
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use tieline_access::Verb;
+use tieline_core::Now;
+use tieline_poll::Urgency;
+use tieline_service::http::openapi::{Input, Operation, Output, Schemas};
+
+/// Bytes of the body of a call for many points.
+pub const CALL_BYTES_MAX: usize = 16 << 20;
+
+/// The body of a request of control: one that cannot be read has an answer like the others.
+pub struct Body<T>(Result<T, String>);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let super::body::Json(json) = super::body::Json::<serde_json::Value>::from_request(request, state).await?;
+        Ok(Self(serde_json::from_value(json).map_err(|error| error.to_string())))
+    }
+}
+
+impl<T: JsonSchema> Input for Body<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        takes_json(operation, schemas.read::<T>());
+    }
+}
+
+/// What became of a request, with the status that says it.
+pub struct Outcome<T>(StatusCode, T);
+
+impl<T: Serialize> IntoResponse for Outcome<T> {
+    fn into_response(self) -> Response {
+        (self.0, Answer(self.1)).into_response()
+    }
+}
+
+impl<T: JsonSchema> Output for Outcome<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        for (status, words) in [
+            (StatusCode::OK, "It was taken: the answer says what became of it"),
+            (StatusCode::BAD_REQUEST, "The request is malformed"),
+            (StatusCode::NOT_FOUND, "There is no such reservation, or nothing of that name"),
+            (StatusCode::CONFLICT, "Refused; the answer says why"),
+            (StatusCode::UNPROCESSABLE_ENTITY, "There are no points in the call, or too many"),
+            (StatusCode::SERVICE_UNAVAILABLE, "It cannot be written to the disk, so nothing was done"),
+        ] {
+            operation.content(status.as_u16(), "application/json", schemas.written::<T>());
+            operation.means(status.as_u16(), words);
+        }
+    }
+}
+
+impl Outcome<CallResult> {
+    fn of(result: CallResult) -> Self {
+        Self(result.reason().map_or(StatusCode::OK, |reason| status_of(reason, false)), result)
+    }
+}
+
+impl Outcome<OverrideResult> {
+    fn of(result: OverrideResult) -> Self {
+        Self(result.reason().map_or(StatusCode::OK, |reason| status_of(reason, false)), result)
+    }
+}
+
+impl Outcome<ReservationResult> {
+    fn of(result: ReservationResult) -> Self {
+        let info = result.failed();
+        let status = match info.split(':').next().unwrap_or_default() {
+            "" => StatusCode::OK,
+            "TASK_ID_DOES_NOT_EXIST" => StatusCode::NOT_FOUND,
+            "NOT_STORED" => StatusCode::SERVICE_UNAVAILABLE,
+            "CONFLICTS_WITH_EXISTING_SCHEDULES"
+            | "TASK_ID_ALREADY_EXISTS"
+            | "AGENT_ID_TASK_ID_MISMATCH"
+            | "LIMIT_EXCEEDED" => StatusCode::CONFLICT,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self(status, result)
+    }
+}
+
+/// Asks the bus, and waits for what it answers.
+async fn ask<T: Send + 'static>(
+    authorized: &Authorized,
+    ask: impl FnOnce(&mut Bus, Now, Callback<T>) + Send + 'static,
+) -> Result<T, Problem> {
+    let (answer, hears) = tokio::sync::oneshot::channel();
+    let callback: Callback<T> = Box::new(move |_, result| drop(answer.send(result)));
+    authorized.app.bus.call_as(Urgency::Protection, move |bus, now| ask(bus, now, callback)).await?;
+    let stopped = |_| Problem::unavailable("the node is stopping; what was asked for may have been carried out");
+    hears.await.map_err(stopped)
+}
+
+/// All reservations, of devices that may be read.
+pub async fn reservations(authenticated: Authenticated) -> Result<Answer<Reservations>, Problem> {
+    let authorized = authenticated.each();
+    let (caller, share) = (authorized.caller.clone(), authorized.share());
+    let look = move |bus: &mut Bus, now| {
+        Reservations::of(now, bus.commands().coordinator(), |device| caller.may(Verb::Read, device))
+    };
+    Ok(Answer(authorized.app.bus.ask_once(&share, look).await?))
+}
+
+/// Reserves devices.
+pub async fn reserve(
+    authenticated: Authenticated,
+    Body(body): Body<ReserveBody>,
+) -> Result<Outcome<ReservationResult>, Problem> {
+    let authorized = authenticated.each();
+    let body = match body {
+        Ok(body) => body,
+        Err(why) => {
+            let info = format!("MALFORMED_REQUEST: ValueError: {why}");
+            return Ok(Outcome::<ReservationResult>::of(ReservationResult::failure(info)));
+        }
+    };
+    let verb = if body.is_high() { Verb::Admin } else { Verb::Command };
+    for device in body.devices() {
+        authorized.must(verb, device).await?;
+    }
+    let asked = authorized.call(body.requester.as_deref());
+    let result = ask(&authorized, move |bus, now, answer| bus.reserve(now, body, &asked, answer)).await?;
+    Ok(Outcome::<ReservationResult>::of(result))
+}
+
+/// Ends a reservation.
+pub async fn cancel(
+    authenticated: Authenticated,
+    Body(body): Body<CancelBody>,
+) -> Result<Outcome<ReservationResult>, Problem> {
+    let authorized = authenticated.each();
+    let body = match body {
+        Ok(body) => body,
+        Err(why) => {
+            let info = format!("MALFORMED_REQUEST: ValueError: {why}");
+            return Ok(Outcome::<ReservationResult>::of(ReservationResult::failure(info)));
+        }
+    };
+    if body.force {
+        let task = body.task.clone();
+        let devices = authorized.app.bus.ask_once(&authorized.share(), move |bus, _| bus.devices_of(&task)).await?;
+        for device in devices {
+            authorized.must(Verb::Admin, &device).await?;
+        }
+    }
+    let by = authorized.call(body.requester.as_deref()).by;
+    let result = ask(&authorized, move |bus, now, answer| bus.cancel(now, &body, &by, answer)).await?;
+    Ok(Outcome::<ReservationResult>::of(result))
+}
+
+/// Sets points.
+pub async fn set(authenticated: Authenticated, Body(body): Body<SetBody>) -> Result<Outcome<CallResult>, Problem> {
+    let name = body.as_ref().ok().and_then(|body| body.requester.clone());
+    points(authenticated, name, body.and_then(SetBody::read)).await
+}
+
+/// Reverts points.
+pub async fn revert(
+    authenticated: Authenticated,
+    Body(body): Body<RevertBody>,
+) -> Result<Outcome<CallResult>, Problem> {
+    let name = body.as_ref().ok().and_then(|body| body.requester.clone());
+    points(authenticated, name, body.and_then(RevertBody::read)).await
+}
+
+async fn points(
+    authenticated: Authenticated,
+    name: Option<String>,
+    points: Result<Points, String>,
+) -> Result<Outcome<CallResult>, Problem> {
+    let authorized = authenticated.each();
+    let points = match points {
+        Ok(points) => points,
+        Err(detail) => return Ok(Outcome::<CallResult>::of(CallResult::malformed(detail))),
+    };
+    let points = match with_points_of_devices(&authorized, points).await? {
+        Ok(points) => points,
+        Err(result) => return Ok(Outcome::<CallResult>::of(result)),
+    };
+    for topic in points.topics() {
+        authorized.must(Verb::Command, topic).await?;
+    }
+    let by = authorized.call(name.as_deref()).by;
+    let result = ask(&authorized, move |bus, now, answer| bus.control_points(now, points, &by, answer)).await?;
+    Ok(Outcome::<CallResult>::of(result))
+}
+
+async fn with_points_of_devices(
+    authorized: &Authorized,
+    points: Points,
+) -> Result<Result<Points, CallResult>, Problem> {
+    if points.devices.is_empty() {
+        return Ok(Ok(points));
+    }
+    let expand = move |bus: &mut Bus, _: Now| bus.with_points_of_devices(points);
+    Ok(authorized.app.bus.ask_once(&authorized.share(), expand).await?)
+}
+
+/// Last values of topics, and why some have none.
+#[derive(JsonSchema)]
+#[schemars(rename = "GetResult")]
+pub struct Got {
+    #[expect(unused, reason = "it is written without the type")]
+    topics: Vec<TopicShown>,
+    /// By topic: unknown_topic, denied, or too_large: 16 MiB of values come before it
+    #[expect(unused, reason = "it is written without the type")]
+    errors: BTreeMap<String, String>,
+}
+
+/// Last values of many topics.
+pub async fn get(authenticated: Authenticated, Body(body): Body<GetBody>) -> Result<Written<Got>, Problem> {
+    let authorized = authenticated.each();
+    let GetBody { topics } = body.map_err(Problem::bad_request)?;
+    let (caller, share) = (authorized.caller.clone(), authorized.share());
+    let look = move |bus: &mut Bus, _| bus.got(topics, |topic| caller.may(Verb::Read, topic));
+    Ok(Written::new(authorized.app.bus.ask_once(&share, look).await?))
+}
+
+/// Overrides that are on.
+pub async fn overrides(authenticated: Authenticated) -> Result<Answer<OverrideList>, Problem> {
+    let authorized = authenticated.each();
+    let (caller, share) = (authorized.caller.clone(), authorized.share());
+    let look =
+        move |bus: &mut Bus, _| OverrideList::of(bus.commands().coordinator(), |device| caller.may(Verb::Read, device));
+    Ok(Answer(authorized.app.bus.ask_once(&share, look).await?))
+}
+
+/// Sets an override on.
+pub async fn override_on(
+    authenticated: Authenticated,
+    Body(body): Body<OverrideBody>,
+) -> Result<Outcome<OverrideResult>, Problem> {
+    let authorized = authenticated.each();
+    let body = body.map_err(Problem::bad_request)?;
+    administers(&authorized, body.pattern.clone()).await?;
+    let by = authorized.call(None).by;
+    let result = ask(&authorized, move |bus, now, answer| bus.override_on(now, body, &by, answer)).await?;
+    Ok(Outcome::<OverrideResult>::of(result))
+}
+
+/// Sets an override off, or all of them.
+pub async fn override_off(
+    authenticated: Authenticated,
+    Body(body): Body<OffBody>,
+) -> Result<Outcome<OverrideResult>, Problem> {
+    let authorized = authenticated.each();
+    let body = body.map_err(Problem::bad_request)?;
+    for pattern in match &body.pattern {
+        Some(pattern) => vec![pattern.clone()],
+        None => {
+            let all = |bus: &mut Bus, _: Now| -> Vec<String> {
+                let patterns = bus.commands().coordinator().overrides().patterns();
+                patterns.map(|record| record.pattern.as_str().to_owned()).collect()
+            };
+            authorized.app.bus.ask_once(&authorized.share(), all).await?
+        }
+    } {
+        administers(&authorized, pattern).await?;
+    }
+    let by = authorized.call(None).by;
+    let result = ask(&authorized, move |bus, now, answer| bus.override_off(now, &body, &by, answer)).await?;
+    Ok(Outcome::<OverrideResult>::of(result))
+}
+
+/// Goes on only where the caller may administer all that a pattern selects.
+async fn administers(authorized: &Authorized, pattern: String) -> Result<(), Problem> {
+    let look = move |bus: &mut Bus, _: Now| bus.selected(&pattern);
+    for topic in authorized.app.bus.ask_once(&authorized.share(), look).await? {
+        authorized.must(Verb::Admin, &topic).await?;
+    }
+    Ok(())
+}

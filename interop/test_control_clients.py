@@ -1,0 +1,72 @@
+"""The clients of control in Python and TypeScript, with a node and a device of another implementation."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from processes import HERE
+from test_reservations import check_writes, pump, server  # noqa: F401
+
+sys.path.insert(0, str(HERE.parent / "sdk" / "python"))
+from tieline.control import Client, Failed, NodeError, Refused  # noqa: E402
+
+TYPESCRIPT = HERE.parent / "sdk" / "typescript"
+
+
+def test_python(pump):  # noqa: F811
+    server, device, node = pump  # noqa: F811
+    speed, url = device.point("speed"), f"http://{node.http}"
+    anna, bert = Client(url, requester="anna"), Client(node.http, requester="bert")
+    with anna.reserve("of anna", [device.topic], seconds=3600) as reservation:
+        assert reservation.preempted == []
+        with pytest.raises(Failed) as failed:
+            bert.reserve("of bert", slots=[(device.topic, "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z")])
+        assert failed.value.info == "CONFLICTS_WITH_EXISTING_SCHEDULES" and list(failed.value.data) == ["anna"]
+        result = anna.set({speed: 1700}, confirm=True)
+        assert (result.status, result.failed, result.points[0].is_done) == ("success", {}, True), result
+        assert bert.set([(speed, 1)]).failed == {speed: "reserved"}
+        assert anna.set({speed: 5}, dry_run=True).points[0].more["raw"] == 5
+        with pytest.raises(Refused, match="batch_empty"):
+            anna.set({})
+        assert [found["task"] for found in bert.reservations()] == ["of anna"]
+        assert anna.revert([speed], confirm=True).status == "success"
+        assert anna.set({speed: 1800}).status == "success"
+    assert bert.reservations() == []
+    assert bert.override_on("test/*", seconds=60) == [device.topic]
+    assert bert.set({speed: 1}).failed == {speed: "override"}
+    assert [found["pattern"] for found in bert.overrides()] == ["test/*"]
+    bert.override_off("test/*")
+    node.wait_value(speed, v=1500)
+    values, errors = bert.get([speed, "no/such"])
+    assert values[speed]["v"] == 1500 and errors == {"no/such": "unknown_topic"}
+    check_writes(server, 10, 1700, 1500, 1800, 1500)
+    with pytest.raises(NodeError, match="404"):
+        Client(f"{url}/nothing").reservations()
+
+
+@pytest.mark.skipif(not (TYPESCRIPT / "node_modules").is_dir(), reason="the TypeScript packages are not installed")
+def test_typescript(pump):  # noqa: F811
+    server, device, node = pump  # noqa: F811
+    built = subprocess.run(["npm", "run", "build"], cwd=TYPESCRIPT, capture_output=True, text=True, timeout=300)
+    assert built.returncode == 0, built.stdout + built.stderr
+    words = ["node", HERE / "peers" / "control.mjs", f"http://{node.http}", device.topic, device.point("speed")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = {name: value for line in done.stdout.splitlines() for name, value in json.loads(line).items()}
+    set_point = said.pop("set")
+    assert (set_point["status"], set_point["points"][0]["reading"]["v"]) == ("success", 1700), set_point
+    assert said == {
+        "preempted": [],
+        "failed": "CONFLICTS_WITH_EXISTING_SCHEDULES",
+        "other": "reserved",
+        "dry": 5,
+        "empty": "batch_empty",
+        "reservations": [["anna", "of anna"]],
+        "reverted": "success",
+        "overridden": [device.topic],
+        "override": "override",
+        "value": 1500,
+        "errors": {"no/such": "unknown_topic"},
+    }, said
+    check_writes(server, 10, 1700, 1500)
