@@ -3,9 +3,8 @@
 //! In: a data folder. Out: eight outstations on free ports, and a configuration that collects from them, written to
 //! the folder so that it can be read and copied.
 //!
-//! Read first: `substation.rs`.
+//! Read first: `substation/model.rs`.
 
-mod devices;
 mod substation;
 
-pub use devices::Demo;
+pub use substation::Demo;

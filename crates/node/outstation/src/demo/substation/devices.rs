@@ -1,6 +1,6 @@
 //! The intelligent devices of the demo's substation: which values of the model each shows, and which commands it takes.
 
-use super::substation::{Breaker, Feeder, Substation};
+use super::model::{Breaker, Feeder, Substation};
 use crate::server::{Happening, OutstationServer, Teller, closes, number};
 use std::cell::RefCell;
 use std::fmt::Write as _;
