@@ -22,7 +22,14 @@ fn with_examples(command: Command, path: &str) -> Command {
 
 /// What each verb is for, by its words.
 const EXAMPLES: &[(&str, &[&str])] = &[
-    ("run", &["tieline run --demo", "tieline run --config plant.toml --data /var/lib/tieline"]),
+    (
+        "run",
+        &[
+            "tieline run --demo",
+            "tieline run --demo building",
+            "tieline run --config plant.toml --data /var/lib/tieline",
+        ],
+    ),
     ("config default", &["tieline config default > tieline.toml"]),
     ("config check", &["tieline config check --config plant.toml", "tieline config check plant.toml --json"]),
     (

@@ -3,4 +3,4 @@
 mod devices;
 mod model;
 
-pub use devices::Demo;
+pub(super) use devices::start;
