@@ -20,6 +20,7 @@ mod examples;
 mod exit;
 mod history;
 mod import;
+mod lines;
 mod log;
 mod man;
 mod run;
