@@ -14,6 +14,7 @@ use crate::dnp3::master::args::MasterArgs;
 use crate::import::args::ImportVerb;
 use crate::run::args::RunArgs;
 use crate::seal::args::SealVerb;
+use crate::serve::args::{BacnetVerb, ModbusVerb};
 use crate::top::args::TopArgs;
 use crate::trace::args::TraceArgs;
 pub use crate::who::args::{HttpArgs, MqttArgs};
@@ -109,6 +110,12 @@ pub enum Verb {
     /// Speak DNP3 (IEEE 1815) without a node
     #[command(subcommand)]
     Dnp3(Dnp3Verb),
+    /// Speak Modbus without a node
+    #[command(subcommand)]
+    Modbus(ModbusVerb),
+    /// Speak BACnet without a node
+    #[command(subcommand)]
+    Bacnet(BacnetVerb),
     /// Seal and open messages of the Brazilian financial network (RSFN), as files or as a server
     #[command(subcommand)]
     Seal(SealVerb),

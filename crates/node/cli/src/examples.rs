@@ -134,6 +134,20 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("access verify", &["tieline access verify /var/lib/tieline", "tieline access verify tieline-data --json"]),
     ("delta decode", &["tieline delta decode payloads.txt"]),
     (
+        "modbus server",
+        &[
+            "tieline modbus server meter.csv",
+            "tieline modbus server meter.csv --listen 127.0.0.1:0 --unit 1,2 --seed 7 --speed 60 --json",
+        ],
+    ),
+    (
+        "bacnet server",
+        &[
+            "tieline bacnet server ahu.csv --instance 1001",
+            "tieline bacnet server room.csv --listen 127.0.0.1:0 --start 2026-06-01T06:00:00Z --json",
+        ],
+    ),
+    (
         "dnp3 outstation",
         &[
             "tieline dnp3 outstation --config relay.toml",

@@ -8,10 +8,11 @@
 //!
 //! Read first: `config/mod.rs`, then `server/service.rs`; of the demo `demo/mod.rs`.
 
-mod bacnet;
+pub mod bacnet;
 pub mod config;
 mod demo;
-mod modbus;
+pub mod modbus;
+pub mod points;
 pub mod profile;
 pub mod server;
 

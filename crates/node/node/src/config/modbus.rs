@@ -148,7 +148,7 @@ mod tests {
              g,holding-register,5,string[8],,,true,\n",
             &[
                 "p.csv:1:1: mode: found the unknown column \"mode\", expected one of name, type, index, unit, scale, offset, writable, \
-                 min, max, states, tags, description, format, order, every",
+                 min, max, states, tags, description, format, order, every, value, curve, noise, decimals",
             ],
         );
         check(
