@@ -140,7 +140,7 @@ def test_a_start_and_a_seed_make_a_run_that_can_be_repeated(start_node, tmp_path
 def test_the_site_of_the_documents_runs(tmp_path):
     text = (Path(__file__).parent.parent / "docs/simulated.md").read_text()
     blocks = re.findall(r"^```(csv|toml)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    (points, steps), (template, one_room) = ([block for kind, block in blocks if kind == wanted][:2] for wanted in ("csv", "toml"))
+    (points, _, steps), (template, one_room, *_) = ([block for kind, block in blocks if kind == wanted] for wanted in ("csv", "toml"))
     (tmp_path / "room.csv").write_text(points + "heating,float,,steps(week.csv 7d),,1,°C,,,,,\n")
     (tmp_path / "week.csv").write_text(steps)
     rooms = [f'[device.room{number:03}]\ntopic = "hotel/room{number:03}"\ntemplate = "room"\n' for number in range(1, 201)]

@@ -12,6 +12,7 @@ extern crate alloc;
 
 mod command;
 mod cursor;
+mod decimal;
 mod json;
 mod machine;
 mod point;
@@ -28,6 +29,7 @@ mod value;
 
 pub use command::{Command, CommandMode, CommandOutcome, Refusal};
 pub use cursor::{Cursor, Truncated};
+pub use decimal::shortest;
 pub use machine::Machine;
 pub use point::Point;
 pub use point_json::{PointJsonError, json_string, json_value};

@@ -14,7 +14,9 @@ use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
 use crate::import::args::ImportVerb;
+use crate::run::args::RunArgs;
 use crate::seal::args::SealVerb;
+use crate::serve::args::{BacnetVerb, ModbusVerb};
 use crate::top::args::TopArgs;
 use crate::trace::args::TraceArgs;
 pub use crate::who::args::{HttpArgs, MqttArgs};
@@ -123,6 +125,12 @@ pub enum Verb {
     /// Speak DNP3 (IEEE 1815) without a node
     #[command(subcommand)]
     Dnp3(Dnp3Verb),
+    /// Speak Modbus without a node
+    #[command(subcommand)]
+    Modbus(ModbusVerb),
+    /// Speak BACnet without a node
+    #[command(subcommand)]
+    Bacnet(BacnetVerb),
     /// Seal and open messages of the Brazilian financial network (RSFN), as files or as a server
     #[command(subcommand)]
     Seal(SealVerb),
@@ -140,29 +148,6 @@ pub enum Verb {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
-}
-
-/// `tieline run`.
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    /// Configuration file; without it, the defaults
-    #[arg(long, value_name = "FILE", env = "TIELINE_CONFIG")]
-    pub config: Option<PathBuf>,
-    /// Serve a small substation that moves, on this machine, and collect from it
-    #[arg(long)]
-    pub demo: bool,
-    /// Folder for journal, history and audit log [default: ./tieline-data]
-    #[arg(long, value_name = "DIR", env = "TIELINE_DATA")]
-    pub data: Option<PathBuf>,
-    /// Where HTTP listens; port 0 takes a free one [default: http.listen of the configuration]
-    #[arg(long, value_name = "ADDR", value_parser = address)]
-    pub http: Option<SocketAddr>,
-    /// Where MQTT listens; port 0 takes a free one [default: mqtt.listen of the configuration]
-    #[arg(long, value_name = "ADDR", value_parser = address)]
-    pub mqtt: Option<SocketAddr>,
-    /// Print one JSON object with the addresses in use first, and log in JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `tieline config`.

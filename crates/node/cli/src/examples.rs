@@ -22,7 +22,14 @@ fn with_examples(command: Command, path: &str) -> Command {
 
 /// What each verb is for, by its words.
 const EXAMPLES: &[(&str, &[&str])] = &[
-    ("run", &["tieline run --demo", "tieline run --config plant.toml --data /var/lib/tieline"]),
+    (
+        "run",
+        &[
+            "tieline run --demo",
+            "tieline run --demo building",
+            "tieline run --config plant.toml --data /var/lib/tieline",
+        ],
+    ),
     ("config default", &["tieline config default > tieline.toml"]),
     ("config check", &["tieline config check --config plant.toml", "tieline config check plant.toml --json"]),
     (
@@ -172,6 +179,20 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("access roles", &["tieline access roles --config plant.toml"]),
     ("access verify", &["tieline access verify /var/lib/tieline", "tieline access verify tieline-data --json"]),
     ("delta decode", &["tieline delta decode payloads.txt"]),
+    (
+        "modbus server",
+        &[
+            "tieline modbus server meter.csv",
+            "tieline modbus server meter.csv --listen 127.0.0.1:0 --unit 1,2 --seed 7 --speed 60 --json",
+        ],
+    ),
+    (
+        "bacnet server",
+        &[
+            "tieline bacnet server ahu.csv --instance 1001",
+            "tieline bacnet server room.csv --listen 127.0.0.1:0 --start 2026-06-01T06:00:00Z --json",
+        ],
+    ),
     (
         "dnp3 outstation",
         &[

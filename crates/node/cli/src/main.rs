@@ -21,10 +21,12 @@ mod examples;
 mod exit;
 mod history;
 mod import;
+mod lines;
 mod log;
 mod man;
 mod run;
 mod seal;
+mod serve;
 mod signals;
 mod terminal;
 mod top;
@@ -38,6 +40,7 @@ use anyhow::Result;
 use args::{Cli, Verb};
 use clap::FromArgMatches;
 use exit::Exit;
+use serve::args::{BacnetVerb, ModbusVerb};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -95,6 +98,8 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Delta(verb) => delta::delta(&verb),
         Verb::Discover(verb) => discover::discover(&verb),
         Verb::Dnp3(verb) => dnp3::dnp3(&verb),
+        Verb::Modbus(ModbusVerb::Server(args)) => serve::modbus::server(&args),
+        Verb::Bacnet(BacnetVerb::Server(args)) => serve::bacnet::server(&args),
         Verb::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut examples::command(), "tieline", &mut script);

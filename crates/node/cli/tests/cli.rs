@@ -76,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 58] = [
+const VERBS: [&[&str]; 60] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -114,6 +114,8 @@ const VERBS: [&[&str]; 58] = [
     &["seal", "inspect"],
     &["seal", "keygen"],
     &["seal", "token"],
+    &["modbus", "server"],
+    &["bacnet", "server"],
     &["dnp3", "outstation"],
     &["dnp3", "master"],
     &["dnp3", "master", "127.0.0.1:1", "scan"],

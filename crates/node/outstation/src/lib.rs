@@ -1,15 +1,19 @@
-//! The other end of the wire: DNP3 outstations of ours, their files, their device profiles, and the demo's substation.
+//! The other end of the wire: DNP3 outstations of ours, their files, their device profiles; servers of Modbus and BACnet; and
+//! the demo's sites.
 //!
-//! In: an outstation's file (TOML), lines of an operator, a device profile (XML). Out: outstations on a port, what their
-//! masters made them do, a device profile.
+//! In: an outstation's file (TOML), lines of an operator, a device profile (XML). Out: outstations and other devices on a
+//! port, what their masters and clients made them do, a device profile.
 //!
-//! Never: a node, a bus, a topic; a node reaches these outstations as it does any other.
+//! Never: a node, a bus, a topic; a node reaches these devices as it does any other.
 //!
-//! Read first: `config/mod.rs`, then `server/service.rs`.
+//! Read first: `config/mod.rs`, then `server/service.rs`; of the demo `demo/mod.rs`.
 
+pub mod bacnet;
 pub mod config;
 mod demo;
+pub mod modbus;
+pub mod points;
 pub mod profile;
 pub mod server;
 
-pub use demo::Demo;
+pub use demo::{Demo, DemoSite};

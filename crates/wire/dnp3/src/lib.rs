@@ -21,7 +21,6 @@ pub mod channel;
 mod codes;
 pub mod crc;
 pub mod datagram;
-mod decimal;
 pub mod dissect;
 pub mod endpoint;
 pub mod lean;
@@ -33,5 +32,4 @@ pub mod secure;
 pub mod transport;
 mod types;
 
-pub use decimal::shortest;
 pub use types::*;

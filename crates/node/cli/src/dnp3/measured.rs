@@ -95,7 +95,7 @@ fn value_json(value: &Measured) -> Json {
         Measured::Bit(state) => json!(state),
         Measured::DoubleBit(state) => json!(double_bit(*state)),
         Measured::Count(count) => json!(count),
-        Measured::Analog(x) if x.is_finite() => json!(tieline_dnp3::shortest(*x)),
+        Measured::Analog(x) if x.is_finite() => json!(tieline_core::shortest(*x)),
         Measured::Analog(x) => json!(x.to_string().to_lowercase()),
         Measured::Bytes(bytes) => match printable(bytes) {
             Some(text) => json!(text),
@@ -110,7 +110,7 @@ fn printable(bytes: &[u8]) -> Option<&str> {
 
 /// A number as the decimal that it stands for; very large and very small ones with an exponent.
 pub fn number(x: f64) -> String {
-    let x = tieline_dnp3::shortest(x);
+    let x = tieline_core::shortest(x);
     if x == 0.0 || !x.is_finite() || (1e-6..1e16).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }
 

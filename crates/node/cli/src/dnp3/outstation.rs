@@ -6,10 +6,11 @@ mod told;
 use super::args::OutstationArgs;
 use super::transport::Medium;
 use crate::args::SecureArgs;
+use crate::lines::{Done, read_lines};
 use crate::{log, signals};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
-use std::io::{BufRead, Read, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
@@ -22,9 +23,6 @@ use tieline_transport::secure::StationSecurity;
 use tieline_transport::secure::read_key;
 use tieline_transport::{CertificateCache, Transport};
 use tokio::sync::{mpsc, oneshot};
-
-/// Bytes of the longest line.
-const LINE_BYTES_MAX: u64 = 4096;
 
 /// A line, and where its answer goes.
 type Asked = (AddressedLine, blocking::SyncSender<Result<(), String>>);
@@ -57,7 +55,7 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
     drop(out);
     let (quit, quitted) = oneshot::channel();
     std::thread::Builder::new().name("lines".to_owned()).spawn(move || {
-        if read_lines(&mut std::io::stdin().lock(), &mut std::io::stdout(), &lines) {
+        if read_lines(&mut std::io::stdin().lock(), &mut std::io::stdout(), |text| obey(text, &lines)) {
             let _ = quit.send(());
         }
     })?;
@@ -107,41 +105,15 @@ fn transport(args: &OutstationArgs) -> Result<Transport> {
     }
 }
 
-/// Answers each line by one; whether the last was `quit`.
-fn read_lines(input: &mut impl BufRead, out: &mut impl Write, lines: &mpsc::Sender<Asked>) -> bool {
-    loop {
-        let mut bytes = Vec::new();
-        match input.take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes) {
-            Ok(0) | Err(_) => return false,
-            Ok(_) => {}
-        }
-        let whole = bytes.ends_with(b"\n") || bytes.len() < usize::try_from(LINE_BYTES_MAX).unwrap_or(0);
-        if !whole && input.skip_until(b'\n').is_err() {
-            return false;
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        let line = match whole {
-            true => AddressedLine::parse(text.trim()),
-            false => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
-        };
-        let quit = matches!(&line, Ok(asked) if asked.line == Line::Quit);
-        let done = line.and_then(|line| {
-            let (answer, answered) = blocking::sync_channel(1);
-            let gone = || "the outstation has ended".to_owned();
-            lines.blocking_send((line, answer)).map_err(|_| gone())?;
-            answered.recv().map_err(|_| gone())?
-        });
-        let told = match done {
-            Ok(()) => writeln!(out, "ok"),
-            Err(error) => writeln!(out, "error: {error}"),
-        };
-        if told.and_then(|()| out.flush()).is_err() {
-            return false;
-        }
-        if quit {
-            return true;
-        }
-    }
+/// Does what a line says.
+fn obey(text: &str, lines: &mpsc::Sender<Asked>) -> Result<Done, String> {
+    let line = AddressedLine::parse(text)?;
+    let is_last = line.line == Line::Quit;
+    let (answer, answered) = blocking::sync_channel(1);
+    let gone = || "the outstation has ended".to_owned();
+    let sent = lines.blocking_send((line, answer)).map_err(|_| gone());
+    let done = sent.and_then(|()| answered.recv().map_err(|_| gone())?);
+    if is_last { Ok(Done::Quit) } else { done.map(|()| Done::Obeyed) }
 }
 
 #[cfg(test)]
@@ -154,7 +126,7 @@ mod tests {
         let operator = std::thread::spawn(move || {
             let check = |input: &str, quit: bool, expect: &str| {
                 let mut out = Vec::new();
-                assert_eq!(read_lines(&mut input.as_bytes(), &mut out, &lines), quit);
+                assert_eq!(read_lines(&mut input.as_bytes(), &mut out, |text| obey(text, &lines)), quit);
                 assert_eq!(String::from_utf8(out).unwrap(), expect);
             };
             let long = "x".repeat(10_000) + "\nlocal on";

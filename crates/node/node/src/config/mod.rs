@@ -42,7 +42,7 @@ pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{
     BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig,
-    SimulatedPoint, States, Takes, ValueKind, WriteAs, model_of, read_points,
+    ServedPoints, SimulatedPoint, States, Takes, ValueKind, WriteAs, model_of, read_points, read_served_points,
 };
 pub use simulated::SimulatedConfig;
 pub use tieline_service::moment::Moment;

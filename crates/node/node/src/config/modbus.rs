@@ -160,7 +160,7 @@ mod tests {
             &[
                 "p.csv:1:1: mode: found the unknown column \"mode\", expected one of name, type, index, unit, scale, offset, writable, \
                  min, max, states, tags, description, revert, step_max, rate_max, interval_min, allow_when, \
-                 read_back, tolerance, format, order, every",
+                 read_back, tolerance, format, order, every, value, curve, noise, decimals",
             ],
         );
         check(

@@ -57,6 +57,8 @@ pub struct Object {
     pub(super) units: Option<Unit>,
     pub(super) states: Vec<Box<str>>,
     pub(super) cov_increment: f32,
+    /// The least and the greatest present value that clients may write.
+    pub(super) limits: Option<(f32, f32)>,
     pub(super) writable: bool,
     /// The values by priority of a commandable object; then `value` is the relinquish default.
     pub(super) priorities: Option<Box<[Option<Value>; 16]>>,
@@ -77,6 +79,7 @@ impl Object {
             units: is_analog.then_some(Unit::NO_UNITS),
             states: Vec::new(),
             cov_increment: 0.0,
+            limits: None,
             writable: object_type.is_output(),
             priorities: object_type.is_output().then(Box::default),
             log: None,
@@ -118,6 +121,13 @@ impl Object {
         self
     }
 
+    /// The least and the greatest present value of a Real that clients may write.
+    #[must_use]
+    pub const fn with_limits(mut self, min: f32, max: f32) -> Self {
+        self.limits = Some((min, max));
+        self
+    }
+
     /// Lets clients write its value; outputs are always commandable.
     #[must_use]
     pub const fn writable(mut self) -> Self {
@@ -142,7 +152,19 @@ impl Object {
     /// Its present value: of a commandable object that of the highest priority, or the relinquish default.
     #[must_use]
     pub fn present_value(&self) -> &Value {
-        self.priority().and_then(|(_, value)| value).unwrap_or(&self.value)
+        self.commanded().unwrap_or(&self.value)
+    }
+
+    /// Whether its value no longer follows the device.
+    #[must_use]
+    pub const fn is_out_of_service(&self) -> bool {
+        self.status.out_of_service
+    }
+
+    /// What a client commands, at the highest priority in use; none where it is at its relinquish default.
+    #[must_use]
+    pub fn commanded(&self) -> Option<&Value> {
+        self.priority().and_then(|(_, value)| value)
     }
 
     /// The priority that commands it, and its value.
@@ -160,6 +182,14 @@ impl Object {
                 *state >= 1 && (self.states.is_empty() || usize::try_from(*state).is_ok_and(|s| s <= self.states.len()))
             }
             value => core::mem::discriminant(value) == core::mem::discriminant(&self.value),
+        }
+    }
+
+    /// Whether a value is within its limits, if it has some.
+    pub(super) fn allows(&self, value: &Value) -> bool {
+        match (self.limits, value) {
+            (Some((min, max)), Value::Real(number)) => (min..=max).contains(number),
+            _ => true,
         }
     }
 

@@ -188,6 +188,8 @@ fn optional(object: &Object) -> Vec<PropertyId> {
         (of_value, P::RELIABILITY),
         (object.units.is_some(), P::UNITS),
         (of_value && object_type.is_analog(), P::COV_INCREMENT),
+        (object.limits.is_some(), P::MIN_PRES_VALUE),
+        (object.limits.is_some(), P::MAX_PRES_VALUE),
         (object_type.is_multi_state(), P::NUMBER_OF_STATES),
         (object_type.is_multi_state() && !object.states.is_empty(), P::STATE_TEXT),
         (object_type.is_binary(), P::POLARITY),
@@ -233,6 +235,8 @@ fn point_property(object: &Object, property: PropertyId) -> Result<Value, Servic
         P::RELIABILITY => Value::Enumerated(Reliability::NO_FAULT_DETECTED.0),
         P::UNITS => Value::Enumerated(object.units.ok_or(UNKNOWN_PROPERTY)?.0),
         P::COV_INCREMENT if object_type.is_analog() => Value::Real(object.cov_increment),
+        P::MIN_PRES_VALUE => Value::Real(object.limits.ok_or(UNKNOWN_PROPERTY)?.0),
+        P::MAX_PRES_VALUE => Value::Real(object.limits.ok_or(UNKNOWN_PROPERTY)?.1),
         P::NUMBER_OF_STATES if object_type.is_multi_state() => unsigned(object.states.len()),
         P::STATE_TEXT if object_type.is_multi_state() => {
             Value::List(object.states.iter().cloned().map(Value::CharacterString).collect())

@@ -52,11 +52,14 @@ impl Server {
                 Value::Real(_) => Err(of_property(ErrorCode::VALUE_OUT_OF_RANGE)),
                 _ => Err(invalid()),
             },
-            PropertyId::RELINQUISH_DEFAULT if object.takes(&write.value) => {
+            PropertyId::RELINQUISH_DEFAULT if !object.takes(&write.value) => Err(invalid()),
+            PropertyId::RELINQUISH_DEFAULT if !object.allows(&write.value) => {
+                Err(of_property(ErrorCode::VALUE_OUT_OF_RANGE))
+            }
+            PropertyId::RELINQUISH_DEFAULT => {
                 object.value = write.value.clone();
                 Ok(())
             }
-            PropertyId::RELINQUISH_DEFAULT => Err(invalid()),
             PropertyId::DESCRIPTION => {
                 let Value::CharacterString(text) = &write.value else { return Err(invalid()) };
                 object.description = text.clone();
@@ -82,7 +85,7 @@ fn set_present_value(object: &mut super::Object, write: &Write) -> Result<(), Se
         return Err(of_property(ErrorCode::WRITE_ACCESS_DENIED));
     }
     let is_null = write.value == Value::Null;
-    let takes = object.takes(&write.value);
+    let takes = object.takes(&write.value) && object.allows(&write.value);
     let Some(priorities) = object.priorities.as_mut() else {
         if !takes || is_null {
             return Err(wrong_value(object, &write.value));

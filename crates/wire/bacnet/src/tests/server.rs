@@ -3,8 +3,11 @@
 use super::hex;
 use super::network::{Network, address};
 use crate::client::ClientConfig;
-use crate::server::{Server, ServerConfig};
+use crate::server::{Object, Server, ServerConfig};
+use crate::{ObjectId, ObjectType, Value};
+use std::format;
 use std::vec::Vec;
+use tieline_core::{Instant, Now, Timestamp};
 
 #[test]
 fn odd_requests_have_the_answers_of_the_standard() {
@@ -41,4 +44,32 @@ fn odd_requests_have_the_answers_of_the_standard() {
     check("41 00 00 10", "");
     check("30 00 0C", "");
     check("70 00 00", "");
+}
+
+#[test]
+fn present_values_are_written_within_their_limits_and_commanded_by_priority() {
+    let mut server = Server::new(ServerConfig::default());
+    let object = Object::new(ObjectType::ANALOG_VALUE, 5, "setpoint", Value::Real(22.0));
+    server.add(object.commandable().with_limits(10.0, 30.0));
+    let now = Now { mono: Instant::ZERO, utc: Timestamp::from_millis(0) };
+    let mut check = |apdu: &str, expect: &str, commanded: Option<f32>| {
+        let mut datagram = hex("81 0A 00 00 01 04");
+        datagram.extend(hex(apdu));
+        datagram[3] = u8::try_from(datagram.len()).unwrap();
+        server.handle_datagram(now, address(9), &datagram);
+        let mut out = Vec::new();
+        server.poll_transmit(now, &mut out);
+        assert_eq!(out.get(6..).unwrap_or_default(), hex(expect), "{apdu}");
+        let object = server.object(ObjectId::new(ObjectType::ANALOG_VALUE, 5)).unwrap();
+        assert_eq!(object.commanded(), commanded.map(Value::Real).as_ref(), "{apdu}");
+    };
+    let write = |id: u8, value: &str| format!("00 05 {id:02X} 0F 0C 00 80 00 05 19 55 3E {value} 3F 49 08");
+    // 40, NaN and the relinquish default 40 are out of range; 20 is not, then it is relinquished.
+    check(&write(1, "44 42 20 00 00"), "50 01 0F 91 02 91 25", None);
+    check(&write(2, "44 7F C0 00 00"), "50 02 0F 91 02 91 25", None);
+    check("00 05 03 0F 0C 00 80 00 05 19 68 3E 44 42 20 00 00 3F", "50 03 0F 91 02 91 25", None);
+    check(&write(4, "44 41 A0 00 00"), "20 04 0F", Some(20.0));
+    check(&write(5, "00"), "20 05 0F", None);
+    // The limits are properties of their own.
+    check("00 05 06 0C 0C 00 80 00 05 19 45", "30 06 0C 0C 00 80 00 05 19 45 3E 44 41 20 00 00 3F", None);
 }

@@ -4,7 +4,7 @@ use super::{Kind, Layout, LayoutError, Order, Size};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use tieline_core::{Value, nearest_int};
+use tieline_core::{Value, nearest_int, shortest};
 
 /// The base of [`Kind::Mod10k`].
 const MOD10K: i64 = 10_000;
@@ -33,7 +33,7 @@ impl Layout {
             Kind::Signed(Size::One) => Value::Int(i64::from(low_word(raw).cast_signed())),
             Kind::Signed(Size::Two) => Value::Int(i64::from(low_half(raw).cast_signed())),
             Kind::Signed(Size::Four) => Value::Int(raw.cast_signed()),
-            Kind::Float32 => Value::Float(f64::from(f32::from_bits(low_half(raw)))),
+            Kind::Float32 => Value::Float(shortest(f64::from(f32::from_bits(low_half(raw))))),
             Kind::Float64 => Value::Float(f64::from_bits(raw)),
             Kind::Bcd(_) => Value::Int(self.in_order(registers).try_fold(0, |sum, register| {
                 Ok(sum * MOD10K + i64::from(digits_of(register).ok_or(LayoutError::Bcd(register))?))

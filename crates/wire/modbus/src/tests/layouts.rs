@@ -24,7 +24,7 @@ fn values_lie_in_registers() {
     check("i32", &[0xFFFF, 0xFFFE], -2);
     check("u64", &[0, 1, 0, 2], 0x1_0000_0002);
     check("i64", &[0xFFFF, 0xFFFF, 0xFFFF, 0xFFFD], -3);
-    check("f32", &[0x42F6, 0xE979], f64::from(123.456_f32));
+    check("f32", &[0x42F6, 0xE979], 123.456);
     check("f64", &[0x405E, 0xDD2F, 0x1A9F, 0xBE77], 123.456);
     check("bool", &[1], true);
     check("bcd16", &[0x1234], 1234);
@@ -62,8 +62,8 @@ fn orders_of_words_and_bytes() {
 #[test]
 fn struct_formats_of_python() {
     // What struct.unpack gives of the bytes that come from the device.
-    check(">f", &[0x42F6, 0xE979], f64::from(123.456_f32));
-    check("<f", &[0x79E9, 0xF642], f64::from(123.456_f32));
+    check(">f", &[0x42F6, 0xE979], 123.456);
+    check("<f", &[0x79E9, 0xF642], 123.456);
     check("<H", &[0x3412], 0x1234);
     check(">h", &[0xFFFF], -1);
     check("!I", &[1, 2], 65_538);

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 use tieline_core::Topic;
+use tieline_model::Model;
 use tieline_service::reader::{Finding, Findings};
 
 /// What the first line of a list is.
@@ -46,7 +47,11 @@ fn columns(protocol: ProtocolName) -> Vec<&'static str> {
         ProtocolName::Bacnet => &bacnet::COLUMNS,
         ProtocolName::Simulated => &simulated::COLUMNS,
     };
-    COLUMNS.iter().chain(own).copied().collect()
+    let served: &[&str] = match protocol {
+        ProtocolName::Modbus | ProtocolName::Bacnet => &simulated::SERVED_COLUMNS,
+        ProtocolName::Dnp3 | ProtocolName::Simulated => &[],
+    };
+    COLUMNS.iter().chain(own).chain(served).copied().collect()
 }
 
 /// Reads a list; none where anything in it is wrong (which has been reported then).
@@ -66,9 +71,7 @@ pub fn read_named_points(
     text: &str,
     (protocol, names): (ProtocolName, Option<&Pattern>),
 ) -> Option<Vec<PointConfig>> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader =
-        csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).comment(Some(b'#')).from_reader(text.as_bytes());
+    let mut reader = reader_of(text);
     let mut list = List { findings, file, protocol, names, ok: true };
     let header = list.header(&mut reader)?;
     let (mut points, mut lines, mut seen) = (Vec::new(), Vec::new(), Seen::default());
@@ -93,6 +96,43 @@ pub fn read_named_points(
         simulated::check(&mut list, &points, &lines);
     }
     list.ok.then_some(points)
+}
+
+fn reader_of(text: &str) -> csv::Reader<&[u8]> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).comment(Some(b'#')).from_reader(text.as_bytes())
+}
+
+/// The list of a device that is to be served.
+#[derive(Debug)]
+pub struct ServedPoints {
+    /// Its points.
+    pub points: Vec<PointConfig>,
+    /// The line of each.
+    pub lines: Vec<u64>,
+    /// What they show, in the same order.
+    pub model: Model,
+}
+
+/// Reads the list of a device of Modbus or BACnet that is to be served; none where anything in it is wrong (which has been
+/// reported then).
+pub fn read_served_points(
+    findings: &mut Findings,
+    file: &str,
+    text: &str,
+    protocol: ProtocolName,
+) -> Option<ServedPoints> {
+    let points = read_points(findings, file, text, protocol)?;
+    let mut reader = reader_of(text);
+    let mut list = List { findings, file, protocol, names: None, ok: true };
+    let header = list.header(&mut reader)?;
+    let records: Vec<_> = reader.into_records().filter_map(Result::ok).collect();
+    let row =
+        |cells| Row { line: csv::StringRecord::position(cells).map_or(1, csv::Position::line), header: &header, cells };
+    let rows: Vec<_> = records.iter().map(row).collect();
+    let model = simulated::read_model(&mut list, &points, &rows)?;
+    let lines = rows.iter().map(|row| row.line).collect();
+    list.ok.then_some(ServedPoints { points, lines, model })
 }
 
 #[derive(Default)]

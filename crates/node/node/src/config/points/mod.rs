@@ -30,7 +30,7 @@ mod simulated;
 
 pub use bacnet::{BacnetPoint, WriteAs};
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
-pub use list::{TAGS, parse_tag, read_named_points, read_points};
+pub use list::{ServedPoints, TAGS, parse_tag, read_named_points, read_points, read_served_points};
 pub use modbus::ModbusPoint;
 pub use rules::RulesConfig;
 pub use simulated::{SimulatedPoint, model_of};

@@ -20,6 +20,9 @@ use tieline_model::{Curve, Kind, Model, ModelError, PointSpec};
 /// The columns that not every protocol has.
 pub(super) const COLUMNS: [&str; 5] = ["value", "curve", "noise", "decimals", "every"];
 
+/// The columns by which a list of another protocol says what a server of ours shows; a node reads past them.
+pub(super) const SERVED_COLUMNS: [&str; 4] = ["value", "curve", "noise", "decimals"];
+
 /// The largest whole number that a double has one of its own for.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
@@ -66,14 +69,19 @@ impl SimulatedPoint {
 pub(super) fn read_place(list: &mut List<'_>, row: &Row<'_>) -> Option<SimulatedPoint> {
     let kind = list.cell(row, "type", "one of bool, int, float, text", None, kind_of);
     let index = list.cell(row, "index", "a whole number, or nothing", Some(0), |s| s.parse().ok());
-    let (kind, start) = start(list, row, kind?)?;
+    read_curve(list, row, kind?, index?)
+}
+
+/// How the value of a row comes about; none where a cell is wrong.
+fn read_curve(list: &mut List<'_>, row: &Row<'_>, kind: Kind, index: u32) -> Option<SimulatedPoint> {
+    let (kind, start) = start(list, row, kind)?;
     let curve = curve(list, row)?;
     let expected = "a standard deviation: a number from 0 up";
     let noise = list.cell(row, "noise", expected, Some(0.0), |s| finite(s).filter(|noise| *noise >= 0.0))?;
     let expected = "a whole number from 0 to 15";
     let places = |s: &str| s.parse().ok().filter(|places| *places <= 15).map(Some);
     let decimals = list.cell(row, "decimals", expected, Some(None), places)?;
-    let point = SimulatedPoint { kind, index: index?, start, curve, noise, decimals };
+    let point = SimulatedPoint { kind, index, start, curve, noise, decimals };
     check_idle(list, row, &point);
     Some(point)
 }
@@ -186,26 +194,54 @@ pub(super) fn read_rest(
 /// # Errors
 /// They make no model; lists that were read do.
 pub fn model_of(points: &[PointConfig]) -> Result<Model, ModelError> {
-    let spec = |point: &PointConfig| {
-        let simulated = point.address.simulated()?;
-        Some(PointSpec {
-            name: point.name.as_str().into(),
-            kind: simulated.kind.clone(),
-            start: simulated.start,
-            curve: simulated.curve.clone(),
-            noise: simulated.noise,
-            decimals: simulated.decimals,
-            writable: point.control.is_some(),
-        })
-    };
+    let spec = |point: &PointConfig| Some(spec_of(&point.name, point.address.simulated()?, point.control.is_some()));
     Model::new(points.iter().filter_map(spec).collect())
+}
+
+fn spec_of(name: &str, point: &SimulatedPoint, writable: bool) -> PointSpec {
+    let SimulatedPoint { kind, start, curve, noise, decimals, .. } = point;
+    PointSpec {
+        name: name.into(),
+        kind: kind.clone(),
+        start: *start,
+        curve: curve.clone(),
+        noise: *noise,
+        decimals: *decimals,
+        writable,
+    }
+}
+
+/// What the points of another protocol are to each other, by the columns of [`SERVED_COLUMNS`]: in the unit of their
+/// topics. Whoever serves them may set all that have no curve. None where a cell is wrong.
+pub(super) fn read_model(list: &mut List<'_>, points: &[PointConfig], rows: &[Row<'_>]) -> Option<Model> {
+    let mut specs = Vec::new();
+    for (point, row) in points.iter().zip(rows) {
+        let kind = match point.kind {
+            ValueKind::Bool => Kind::Bool,
+            ValueKind::DoubleBit | ValueKind::Int | ValueKind::Float => Kind::Float,
+            ValueKind::Text => Kind::Text("".into()),
+        };
+        let Some(simulated) = read_curve(list, row, kind, point.address.index()) else { continue };
+        let is_held = simulated.curve == Curve::Held && point.kind != ValueKind::Text;
+        specs.push(spec_of(&point.name, &simulated, is_held || point.control.is_some()));
+    }
+    if specs.len() < points.len() {
+        return None;
+    }
+    let lines: Vec<u64> = rows.iter().map(|row| row.line).collect();
+    Model::new(specs).map_err(|error| report(list, &error, &lines)).ok()
 }
 
 /// Reports curves that name what is not there, and the like. `lines` are those of the points.
 pub(super) fn check(list: &mut List<'_>, points: &[PointConfig], lines: &[u64]) {
-    let Err(error) = model_of(points) else { return };
+    if let Err(error) = model_of(points) {
+        report(list, &error, lines);
+    }
+}
+
+fn report(list: &mut List<'_>, error: &ModelError, lines: &[u64]) {
     let line = error.point().and_then(|point| lines.get(point)).copied().unwrap_or(1);
-    let column = match &error {
+    let column = match error {
         ModelError::NotSettable { .. } => "writable",
         ModelError::TooManyPoints { .. } => "(rows)",
         ModelError::UnknownPoint { .. } | ModelError::TextInCurve { .. } | ModelError::Loop { .. } => "curve",
@@ -215,7 +251,7 @@ pub(super) fn check(list: &mut List<'_>, points: &[PointConfig], lines: &[u64]) 
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Findings, PointConfig, ProtocolName, read_points};
+    use crate::config::{Findings, PointConfig, ProtocolName, read_points, read_served_points};
     use tieline_model::Kind;
 
     const HEADER: &str = "name,type,value,curve,noise,writable,min,max,scale,decimals\n";
@@ -226,6 +262,31 @@ mod tests {
         let points = read_points(&mut findings, &file.display().to_string(), &text, ProtocolName::Simulated);
         let shown = |finding: &crate::config::Finding| finding.to_string().rsplit("p.csv:").next().unwrap().to_owned();
         points.ok_or_else(|| findings.sorted().iter().map(shown).collect())
+    }
+
+    #[test]
+    fn lists_of_other_protocols_say_what_a_server_shows() {
+        let check = |protocol, rows: &str, expect: Result<usize, &str>| {
+            let mut findings = Findings::default();
+            let text = format!("name,type,index,writable,value,curve,noise,decimals\n{rows}");
+            let served = read_served_points(&mut findings, "p.csv", &text, protocol);
+            let found = findings.sorted().first().map(ToString::to_string).unwrap_or_default();
+            assert_eq!(served.map(|served| served.lines.len()).ok_or(&*found), expect, "{rows}");
+            // A node reads past the curves, right or wrong.
+            assert!(read_points(&mut Findings::default(), "p.csv", &text, protocol).is_some());
+        };
+        let (modbus, bacnet) = (ProtocolName::Modbus, ProtocolName::Bacnet);
+        check(modbus, "on,coil,0,true,true,,,\nload,input-register,0,,,when(on 40 2),0.5,1\n", Ok(2));
+        check(bacnet, "t,analog-input,1,,,follow(sp 5m),,\nsp,analog-value,1,true,21,,,\n", Ok(2));
+        check(
+            modbus,
+            "load,input-register,0,,,when(off 40 2),,\n",
+            Err(
+                "p.csv:2:1: curve: found a curve with \"off\", which is no point, expected numbers and names of points of this list",
+            ),
+        );
+        let wrong = "p.csv:3:1: value: found \"warm\", expected a number";
+        check(bacnet, "t,analog-input,1,,,,,\nsp,analog-value,1,true,warm,,,\n", Err(wrong));
     }
 
     #[test]

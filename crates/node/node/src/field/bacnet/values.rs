@@ -4,7 +4,7 @@ use crate::config::{BacnetPoint, ValueKind, WriteAs};
 use tieline_bacnet::client::Failure;
 use tieline_bacnet::names::{ErrorClass, ErrorCode};
 use tieline_bacnet::{BitString, Value as Wire};
-use tieline_core::{PointId, Quality, Reading, Refusal, Value, nearest_int};
+use tieline_core::{PointId, Quality, Reading, Refusal, Value, nearest_int, shortest};
 
 /// Bytes of a list, or of a text, that a value shows at most.
 const TEXT_MAX: usize = 4096;
@@ -20,7 +20,8 @@ pub(super) fn value_of(wire: &Wire, kind: ValueKind) -> Value {
         Wire::Enumerated(number) => Value::Int(i64::from(*number)),
         Wire::Unsigned(number) => i64::try_from(*number).map_or_else(|_| float(wire), Value::Int),
         Wire::Signed(number) => Value::Int(*number),
-        Wire::Real(_) | Wire::Double(_) => float(wire),
+        Wire::Real(number) => Value::Float(shortest(f64::from(*number))),
+        Wire::Double(_) => float(wire),
         Wire::OctetString(bytes) => Value::Bytes(bytes.clone()),
         Wire::CharacterString(_)
         | Wire::BitString(_)
@@ -167,6 +168,7 @@ mod tests {
     fn values_are_what_their_points_are() {
         let check = |wire: Wire, kind, expect: Value| assert_eq!(value_of(&wire, kind), expect, "{wire:?}");
         check(Wire::Real(21.5), Float, Value::Float(21.5));
+        check(Wire::Real(23.1), Float, Value::Float(23.1));
         check(Wire::Enumerated(1), Bool, Value::Bool(true));
         check(Wire::Enumerated(3), Int, Value::Int(3));
         check(Wire::Unsigned(u64::MAX), Int, Value::Float(18_446_744_073_709_551_615.0));

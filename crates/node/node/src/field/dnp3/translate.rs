@@ -2,8 +2,8 @@
 
 use crate::config::{Dnp3Point, Operate, PointConfig};
 use std::sync::Arc;
-use tieline_core::{Command, PointId, Quality, Reading, Timestamp, Value};
-use tieline_dnp3::{AnalogCommand, Control, Crob, DnpTime, Flags, Measured, Measurement, PointType, shortest};
+use tieline_core::{Command, PointId, Quality, Reading, Timestamp, Value, shortest};
+use tieline_dnp3::{AnalogCommand, Control, Crob, DnpTime, Flags, Measured, Measurement, PointType};
 
 /// The pulse of a control that pulses, in milliseconds.
 const PULSE_MS: u32 = 500;

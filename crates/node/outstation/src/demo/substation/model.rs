@@ -12,7 +12,7 @@
 //! the transformer's oil its losses. An open breaker takes away all that is behind it; an inverter without a grid
 //! stops and comes back a minute after it has one again. In: seconds and commands. Out: the state, as plain numbers.
 
-use std::f64::consts::PI;
+use crate::demo::sun::sun_height;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 const BUS_KV: f64 = 11.0;
@@ -173,11 +173,6 @@ fn load_shape(hour: f64, evening: f64) -> f64 {
     let houses = 0.35 + 0.3 * hump(7.5, 1.5) + 0.6 * hump(19.5, 2.5);
     let works = 0.3 + 0.65 * hump(13.0, 4.5);
     evening * houses + (1.0 - evening) * works
-}
-
-/// The sine of the sun's height between six and six.
-fn sun_height(hour: f64) -> f64 {
-    ((hour - 6.0) / 12.0 * PI).sin().max(0.0) * f64::from(u8::from((6.0..18.0).contains(&hour)))
 }
 
 /// Small numbers around zero. Source of the generator: Marsaglia, "Xorshift RNGs" (2003).

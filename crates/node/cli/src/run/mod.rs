@@ -1,8 +1,10 @@
 //! `tieline run`: a node until it is asked to stop.
 
-use crate::args::RunArgs;
+pub mod args;
+
 use crate::signals::Signals;
 use anyhow::{Context, Result, anyhow, bail};
+use args::RunArgs;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::io::Write;
@@ -29,7 +31,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let signals = Signals::listen()?;
     raise_open_files();
     let data = args.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
-    let demo = args.demo.then(|| Demo::start(&data.join("demo"))).transpose().context("the demo cannot start")?;
+    let demo = args.demo.map(|site| Demo::start(site.into(), &data.join("demo")));
+    let demo = demo.transpose().context("the demo cannot start")?;
     let mut config = read_config(args, demo.as_ref())?;
     override_addresses(&mut config, args)?;
     let node = Node::start(&config, &data).map_err(told)?;

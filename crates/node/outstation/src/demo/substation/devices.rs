@@ -1,28 +1,19 @@
 //! The intelligent devices of the demo's substation: which values of the model each shows, and which commands it takes.
 
-use super::substation::{Breaker, Feeder, Substation};
+use super::model::{Breaker, Feeder, Substation};
+use crate::demo::{Report, SEED, SPEED, START_S, SiteFiles, TICK, spawn};
 use crate::server::{Happening, OutstationServer, Teller, closes, number};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tieline_dnp3::app::CommandStatus;
 use tieline_dnp3::outstation::{
     ControlHandler, Database, Operate, OutstationConfig, PointConfig as Reporting, UnsolicitedConfig,
 };
 use tieline_dnp3::{Control, DoubleBit, Flags, Measured, Measurement, PointType};
-use tieline_net::{Clock, Counters, Shard, ShardThread};
-
-/// How often the outstations look at the model.
-const TICK: Duration = Duration::from_secs(1);
-/// Seconds of the station's day that pass in one second.
-const SPEED: f64 = 60.0;
-/// The station's day begins in the morning, when the sun climbs.
-const START_S: f64 = 8.0 * 3600.0;
-const SEED: u64 = 0x7e_11_1e;
+use tieline_net::{Shard, ShardThread};
 
 /// What a device is.
 #[derive(Clone, Copy, Debug)]
@@ -196,38 +187,22 @@ impl ControlHandler for Controls {
     }
 }
 
-/// The demo while it runs. Dropping it stops the outstations.
-#[derive(Debug)]
-pub struct Demo {
-    _thread: ShardThread,
-    config_file: PathBuf,
+/// Starts the outstations.
+///
+/// # Errors
+/// A port or a thread cannot be had.
+pub fn start() -> std::io::Result<(ShardThread, SiteFiles)> {
+    let (thread, addresses) = spawn(serve)?;
+    Ok((thread, files(&addresses)))
 }
 
-impl Demo {
-    /// Starts the outstations and writes the configuration that collects from them to `folder`.
-    ///
-    /// # Errors
-    /// A port or a thread cannot be had, or the folder cannot be written.
-    pub fn start(folder: &Path) -> std::io::Result<Self> {
-        let (report, addresses) = std::sync::mpsc::sync_channel(1);
-        let thread = ShardThread::spawn("demo", Clock::start(), Arc::new(Counters::default()), |shard| async move {
-            match start_outstations(&shard).await {
-                Ok((addresses, stations, shared)) => {
-                    let _ = report.send(Ok(addresses));
-                    run(&stations, &shared).await;
-                }
-                Err(error) => drop(report.send(Err(error))),
-            }
-        })?;
-        let addresses = addresses.recv().map_err(|_| std::io::Error::other("the demo ended before it began"))??;
-        let config_file = write_config(folder, &addresses)?;
-        Ok(Self { _thread: thread, config_file })
-    }
-
-    /// The configuration that collects from the outstations.
-    #[must_use]
-    pub fn config_file(&self) -> &Path {
-        &self.config_file
+async fn serve(shard: Rc<Shard>, report: Report<Vec<SocketAddr>>) {
+    match start_outstations(&shard).await {
+        Ok((addresses, stations, shared)) => {
+            let _ = report.send(Ok(addresses));
+            run(&stations, &shared).await;
+        }
+        Err(error) => drop(report.send(Err(error))),
     }
 }
 
@@ -295,7 +270,7 @@ async fn run(stations: &[(Kind, OutstationServer)], shared: &Shared) {
     loop {
         ticks.tick().await;
         let mut model = shared.lock();
-        model.step(SPEED * TICK.as_secs_f64());
+        model.step(f64::from(SPEED) * TICK.as_secs_f64());
         for (kind, station) in stations {
             let now = station.session().shard().now();
             show(station.session(), now, *kind, &model);
@@ -303,24 +278,20 @@ async fn run(stations: &[(Kind, OutstationServer)], shared: &Shared) {
     }
 }
 
-fn write_config(folder: &Path, addresses: &[SocketAddr]) -> std::io::Result<PathBuf> {
-    std::fs::create_dir_all(folder)?;
-    let mut text = String::from(
+fn files(addresses: &[SocketAddr]) -> SiteFiles {
+    let mut config = String::from(
         "# Written by tieline run --demo at each start: what collects from the demo's outstations.\n\n[node]\nname = \"demo\"\n",
     );
     for (((topic, kind), address), link) in DEVICES.into_iter().zip(addresses).zip(10..) {
-        let (file, list) = kind.list();
-        std::fs::write(folder.join(file), list)?;
+        let (file, _) = kind.list();
         let name = topic.trim_start_matches("demo/").replace('/', "-");
         let _ = write!(
-            text,
+            config,
             "\n[device.{name}]\ntopic = \"{topic}\"\nprotocol = \"dnp3\"\naddress = \"{address}\"\npoints = \"{file}\"\n\
              poll = {{ integrity = \"1m\" }}\n\n[device.{name}.dnp3]\noutstation = {link}\n"
         );
     }
-    let path = folder.join("tieline.toml");
-    std::fs::write(&path, text)?;
-    Ok(path)
+    SiteFiles { config, lists: DEVICES.iter().map(|(_, kind)| kind.list()).collect() }
 }
 
 #[cfg(test)]

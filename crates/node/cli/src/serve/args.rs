@@ -1,0 +1,94 @@
+//! The command line of servers of point lists, as clap reads it.
+
+use crate::args::address;
+use clap::{Args, Subcommand};
+use std::net::{SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
+use tieline_core::Timestamp;
+use tieline_outstation::points::Pace;
+
+/// `tieline modbus`.
+#[derive(Debug, Subcommand)]
+pub enum ModbusVerb {
+    /// Serve a simulated device from a point list; points without a curve are set by lines of standard input
+    Server(ModbusServerArgs),
+}
+
+/// `tieline bacnet`.
+#[derive(Debug, Subcommand)]
+pub enum BacnetVerb {
+    /// Serve a simulated device from a point list; points without a curve are set by lines of standard input
+    Server(BacnetServerArgs),
+}
+
+/// `tieline modbus server`.
+#[derive(Debug, Args)]
+pub struct ModbusServerArgs {
+    /// Point list of a Modbus device, with the columns value, curve, noise and decimals for what it shows
+    pub file: PathBuf,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:1502", value_parser = address)]
+    pub listen: SocketAddr,
+    /// Units that answer, as in 1,2; others are refused as by a gateway [default: every unit]
+    #[arg(long, value_name = "UNITS", value_delimiter = ',')]
+    pub unit: Vec<u8>,
+    #[command(flatten)]
+    pub pace: PaceArgs,
+    /// Print one JSON object with the address in use first, and writes as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline bacnet server`.
+#[derive(Debug, Args)]
+pub struct BacnetServerArgs {
+    /// Point list of a BACnet device, with the columns value, curve, noise and decimals for what it shows
+    pub file: PathBuf,
+    /// Where to listen, an address of IPv4; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:47808", value_parser = address_v4)]
+    pub listen: SocketAddrV4,
+    /// Instance of the device object
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=4_194_302))]
+    pub instance: u32,
+    /// Name of the device object [default: the name of the file]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub pace: PaceArgs,
+    /// Print one JSON object with the address in use first, and writes as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How the simulated time goes.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct PaceArgs {
+    /// Number from which all random values come
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u32,
+    /// The simulated time at the start, in RFC 3339 [default: the present]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub start: Option<Timestamp>,
+    /// Simulated seconds in one second, 0.001 to 3600
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    pub speed: f64,
+}
+
+impl From<PaceArgs> for Pace {
+    fn from(PaceArgs { seed, start, speed }: PaceArgs) -> Self {
+        Self { seed, start, speed }
+    }
+}
+
+fn address_v4(text: &str) -> Result<SocketAddrV4, String> {
+    text.parse().map_err(|_| "expected an IPv4 address with a port, as in 127.0.0.1:47808".to_owned())
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "expected a time in RFC 3339, as in 2026-06-01T06:00:00Z".to_owned())
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let given = text.parse().ok().filter(|speed| (0.001..=3600.0).contains(speed));
+    given.ok_or_else(|| "expected a number from 0.001 to 3600".to_owned())
+}

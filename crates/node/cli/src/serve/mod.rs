@@ -1,0 +1,132 @@
+//! `tieline modbus server`, `tieline bacnet server`: simulated devices from point lists, behind a port.
+
+pub mod args;
+pub mod bacnet;
+pub mod modbus;
+
+use crate::lines::{Done, read_lines};
+use crate::{signals, terminal};
+use anyhow::{Context, Result, anyhow};
+use serde_json::json;
+use std::future::Future;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc as blocking;
+use tieline_core::{Now, Value};
+use tieline_net::{Clock, Counters, Shard, ShardThread};
+use tieline_node::config::{
+    ConfigError, Findings, PointConfig, ProtocolName, ServedPoints, ValueKind, read_served_points,
+};
+use tieline_outstation::points::{ListedPoint, WrittenPoint};
+use tokio::sync::{mpsc, oneshot};
+
+/// What a line may say.
+const LINES: &str = "set <point> <value>, or quit";
+
+/// A point that an operator sets, and where the answer goes.
+struct Asked {
+    point: String,
+    value: String,
+    answer: blocking::SyncSender<Result<(), String>>,
+}
+
+/// Where the address of a server is told.
+type Report = blocking::SyncSender<io::Result<SocketAddr>>;
+
+/// The points of a list and their model.
+fn load(file: &Path, protocol: ProtocolName) -> Result<ServedPoints> {
+    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let mut findings = Findings::default();
+    let served = read_served_points(&mut findings, &file.display().to_string(), &text, protocol);
+    served.ok_or_else(|| ConfigError(findings.sorted()).into())
+}
+
+/// A point of a list at its place.
+fn listed<P>(point: &PointConfig, place: P) -> ListedPoint<P> {
+    let limits = point.control.as_ref().filter(|control| control.min.is_some() || control.max.is_some());
+    let states = point.states.as_ref().filter(|_| point.kind == ValueKind::Bool);
+    ListedPoint {
+        name: point.name.as_str().into(),
+        place,
+        scale: point.scale,
+        offset: point.offset,
+        is_writable: point.control.is_some(),
+        limits: limits.and_then(|control| control.limits(point.scale, point.offset)),
+        unit: point.unit.as_str().into(),
+        states: states.map(|states| [states.off.clone(), states.on.clone()]),
+        description: point.description.as_str().into(),
+    }
+}
+
+/// Runs a server until SIGINT, SIGTERM or the line `quit`.
+fn serve_lines<F, Fut>(name: &str, json: bool, serve: F) -> Result<ExitCode>
+where
+    F: FnOnce(Rc<Shard>, mpsc::Receiver<Asked>, Report) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + 'static,
+{
+    let (lines, asked) = mpsc::channel(1);
+    let (report, reported) = blocking::sync_channel(1);
+    let _thread = ShardThread::spawn(name, Clock::start(), Arc::new(Counters::default()), move |shard| {
+        serve(shard, asked, report)
+    })?;
+    let address = reported.recv().map_err(|_| anyhow!("the server ended before it began"))?;
+    let address = address.context("cannot listen")?;
+    let mut out = io::stdout().lock();
+    if json {
+        writeln!(out, "{}", json!({ "listen": address.to_string() }))?;
+    } else {
+        writeln!(out, "listening on {address}")?;
+    }
+    out.flush()?;
+    drop(out);
+    let (quit, quitted) = oneshot::channel();
+    std::thread::Builder::new().name("lines".to_owned()).spawn(move || {
+        if read_lines(&mut io::stdin().lock(), &mut io::stdout(), |text| obey(text, &lines)) {
+            let _ = quit.send(());
+        }
+    })?;
+    signals::until_done(async {
+        // Without an operator the server goes on.
+        if quitted.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Does what a line says.
+fn obey(text: &str, lines: &mpsc::Sender<Asked>) -> Result<Done, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (point, value) = match words[..] {
+        ["quit"] => return Ok(Done::Quit),
+        ["set", point, value] => (point.to_owned(), value.to_owned()),
+        _ => return Err(format!("the line is {text:?}, expected {LINES}")),
+    };
+    let (answer, answered) = blocking::sync_channel(1);
+    let gone = || "the server has ended".to_owned();
+    lines.blocking_send(Asked { point, value, answer }).map_err(|_| gone())?;
+    answered.recv().map_err(|_| gone())?.map(|()| Done::Obeyed)
+}
+
+/// Tells what a client has written.
+fn tell(now: Now, written: &WrittenPoint, json: bool) {
+    let value = match &written.value {
+        Value::Bool(value) => json!(value),
+        value => json!(value.as_f64()),
+    };
+    // Nobody may read the log; the server goes on.
+    let _ = match json {
+        true => {
+            let told =
+                json!({ "event": "written", "point": written.name, "value": value, "time": now.utc.to_string() });
+            writeln!(io::stderr(), "{}", terminal::json(&told.to_string()))
+        }
+        false => {
+            writeln!(io::stderr(), "{} written point={} value={value}", now.utc, terminal::one_line(&written.name))
+        }
+    };
+}

@@ -1,0 +1,172 @@
+//! Devices whose points stand in a list, served with values that a model computes: what `tieline modbus server` and
+//! `tieline bacnet server` show.
+//!
+//! In: points with their places in the protocol, a model, the course of its time, writes of clients and of an operator. Out: a
+//! Modbus device, the objects of a BACnet device. Values of the model are in the unit of the points' topics; scale and
+//! offset are undone on the way to the wire.
+//!
+//! Read first: this file, then `registers.rs`, `objects.rs`.
+
+mod objects;
+mod registers;
+
+pub use objects::{Objects, serves};
+pub use registers::{RegisterPlace, RegistersOfPoints};
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+use tieline_core::{Instant, Now, PointId, Timestamp, Value};
+use tieline_model::{CommandError, Course, Device, Model, Seed};
+
+/// A point at its place in the protocol.
+#[derive(Clone, Debug)]
+pub struct ListedPoint<P> {
+    /// Its name in the list.
+    pub name: Box<str>,
+    /// Where it is.
+    pub place: P,
+    /// value = raw × scale + offset.
+    pub scale: f64,
+    /// See `scale`.
+    pub offset: f64,
+    /// Whether clients may write it.
+    pub is_writable: bool,
+    /// The values that they may write, in the unit of the topic.
+    pub limits: Option<RangeInclusive<f64>>,
+    /// The unit of the topic.
+    pub unit: Box<str>,
+    /// The words for false and true.
+    pub states: Option<[Box<str>; 2]>,
+    /// Words for people.
+    pub description: Box<str>,
+}
+
+/// How the time of the model goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Of all that is random.
+    pub seed: u32,
+    /// The model's time at the start; none: that of the clock.
+    pub start: Option<Timestamp>,
+    /// Seconds of the model in one second.
+    pub speed: f64,
+}
+
+/// A value that somebody has written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrittenPoint {
+    /// The name of the point.
+    pub name: Box<str>,
+    /// Its value in the unit of the topic; null where a command was relinquished.
+    pub value: Value,
+}
+
+/// Why an operator's value is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetError {
+    /// There is no such point.
+    UnknownPoint(String),
+    /// It has a curve, or is a text.
+    NotSettable(String),
+    /// The value is none of the point.
+    NoValue(String),
+}
+
+impl fmt::Display for SetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownPoint(name) => write!(f, "there is no point {name:?}"),
+            Self::NotSettable(name) => write!(f, "the point {name:?} has a curve, or is a text"),
+            Self::NoValue(text) => write!(f, "the value is {text:?}, expected a number, true or false"),
+        }
+    }
+}
+
+impl std::error::Error for SetError {}
+
+/// From one value of the model to the next, in its time: the same for lists of all protocols.
+const STEP: Duration = Duration::from_secs(1);
+
+/// The points of a device and their values over time.
+#[derive(Debug)]
+pub struct ListedPoints<P> {
+    points: Vec<ListedPoint<P>>,
+    device: Device,
+    speed: f64,
+    start: Instant,
+}
+
+impl<P> ListedPoints<P> {
+    /// Points whose model has the same ones in the same order. `name` tells devices with one seed apart.
+    #[must_use]
+    pub fn new(points: Vec<ListedPoint<P>>, model: Model, name: &str, pace: Pace, now: Now) -> Self {
+        let start = pace.start.unwrap_or(now.utc);
+        let course = Course { seed: Seed::of(pace.seed.into(), name), start, step: STEP };
+        let device = Device::new(model.into(), [].into(), course);
+        Self { points, device, speed: pace.speed, start: now.mono }
+    }
+
+    /// All points.
+    #[must_use]
+    pub fn points(&self) -> &[ListedPoint<P>] {
+        &self.points
+    }
+
+    fn handle_time(&mut self, now: Instant) {
+        let passed = now.since(self.start).as_secs_f64() * self.speed;
+        self.device.handle_time(Duration::try_from_secs_f64(passed).unwrap_or(Duration::MAX));
+    }
+
+    /// The value of a point in the unit of its topic.
+    fn value(&self, at: usize) -> Value {
+        let reading = u32::try_from(at).ok().and_then(|id| self.device.reading(PointId(id)));
+        reading.map(|reading| reading.value).unwrap_or_default()
+    }
+
+    fn command(&mut self, at: usize, value: &Value) -> Result<(), CommandError> {
+        let id = u32::try_from(at).map_err(|_| CommandError::UnknownPoint)?;
+        self.device.handle_command(PointId(id), value).map(|_| ())
+    }
+
+    /// Sets a point that has no curve, as an operator says. Yields its number.
+    fn set(&mut self, name: &str, text: &str) -> Result<usize, SetError> {
+        let at = self.points.iter().position(|point| &*point.name == name);
+        let at = at.ok_or_else(|| SetError::UnknownPoint(name.to_owned()))?;
+        let value = match text {
+            "true" | "on" => Value::Bool(true),
+            "false" | "off" => Value::Bool(false),
+            number => Value::Float(
+                number
+                    .parse()
+                    .ok()
+                    .filter(|x: &f64| x.is_finite())
+                    .ok_or_else(|| SetError::NoValue(number.to_owned()))?,
+            ),
+        };
+        self.command(at, &value).map_err(|_| SetError::NotSettable(name.to_owned()))?;
+        Ok(at)
+    }
+}
+
+impl<P> ListedPoint<P> {
+    /// What the wire has for a value.
+    fn raw(&self, value: Value) -> Value {
+        match value.as_f64().filter(|_| !matches!(value, Value::Bool(_))) {
+            Some(number) => Value::Float((number - self.offset) / self.scale),
+            None => value,
+        }
+    }
+
+    /// The value of what a client writes; none where the list does not allow it.
+    fn allowed(&self, raw: &Value) -> Option<Value> {
+        let number = match raw {
+            Value::Bool(_) => return Some(raw.clone()),
+            raw => raw.as_f64()? * self.scale + self.offset,
+        };
+        // A limit of the list is met in spite of the last digit.
+        let near = 1e-9 * number.abs().max(1.0);
+        let fits = |limits: &RangeInclusive<f64>| number >= limits.start() - near && number <= limits.end() + near;
+        self.limits.as_ref().is_none_or(fits).then_some(Value::Float(number))
+    }
+}

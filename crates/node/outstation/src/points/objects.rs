@@ -1,0 +1,205 @@
+//! The objects of a list of BACnet points: analog, binary and multi-state ones.
+//!
+//! A point that clients may write is commandable: it has a priority array, and its start value is its relinquish default.
+
+use super::{ListedPoint, ListedPoints, SetError, WrittenPoint};
+use tieline_bacnet::server::{Object, Server, ServerConfig, ServerEvent};
+use tieline_bacnet::{ObjectId, ObjectType, PropertyId, Unit, Value as Wire};
+use tieline_core::{Instant, Now, Value};
+
+/// Whether a list may have objects of this type for a server.
+#[must_use]
+pub const fn serves(object_type: ObjectType) -> bool {
+    object_type.is_analog() || object_type.is_binary() || object_type.is_multi_state()
+}
+
+/// The objects of a device and their values over time.
+#[derive(Debug)]
+pub struct Objects {
+    listed: ListedPoints<ObjectId>,
+}
+
+impl Objects {
+    /// The objects of a list.
+    #[must_use]
+    pub const fn new(listed: ListedPoints<ObjectId>) -> Self {
+        Self { listed }
+    }
+
+    /// The device with all objects.
+    #[must_use]
+    pub fn server(&self, config: ServerConfig) -> Server {
+        let mut server = Server::new(config);
+        self.listed.points.iter().zip(0..).for_each(|(point, at)| server.add(self.object(point, at)));
+        server
+    }
+
+    fn object(&self, point: &ListedPoint<ObjectId>, at: usize) -> Object {
+        let object_type = point.place.object_type();
+        let value = self.wire(point, at);
+        let mut object = Object::new(object_type, point.place.instance(), &point.name, value);
+        object = object.with_description(&point.description);
+        if let Some([off, on]) = &point.states {
+            object = object.with_states(&[off, on]);
+        }
+        if let Some(unit) = Unit::from_symbol(&point.unit).filter(|_| object_type.is_analog()) {
+            object = object.with_units(unit);
+        }
+        if point.is_writable {
+            object = object.commandable();
+        }
+        match raw_limits(point) {
+            Some((low, high)) if object_type.is_analog() => object.with_limits(low, high),
+            Some(_) | None => object,
+        }
+    }
+
+    /// The value of a point as its object has it.
+    fn wire(&self, point: &ListedPoint<ObjectId>, at: usize) -> Wire {
+        let number = point.raw(self.listed.value(at)).as_f64().unwrap_or(0.0);
+        let object_type = point.place.object_type();
+        match () {
+            () if object_type.is_analog() => Wire::Real(single(number)),
+            () if object_type.is_binary() => Wire::Enumerated(u32::from(number != 0.0)),
+            () => Wire::Unsigned(number.round().max(1.0) as u64),
+        }
+    }
+
+    /// Lets time pass, and shows the values to clients. What they command stays.
+    pub fn show(&mut self, now: Now, server: &mut Server) {
+        self.listed.handle_time(now.mono);
+        for (point, at) in self.listed.points.iter().zip(0..) {
+            if !point.is_writable {
+                server.set_value(now, point.place, self.wire(point, at));
+            }
+        }
+    }
+
+    /// Takes what a client has written: the value that its object has now goes into the model.
+    pub fn take(&mut self, now: Instant, server: &Server, event: &ServerEvent) -> Option<WrittenPoint> {
+        let ServerEvent::Written { reference, .. } = event else { return None };
+        if ![PropertyId::PRESENT_VALUE, PropertyId::RELINQUISH_DEFAULT].contains(&reference.property) {
+            return None;
+        }
+        self.listed.handle_time(now);
+        let at = self.listed.points.iter().position(|point| point.place == reference.object && point.is_writable)?;
+        let (point, object) = (self.listed.points.get(at)?, server.object(reference.object)?);
+        let raw = match object.present_value() {
+            Wire::Enumerated(state) => Value::Bool(*state != 0),
+            other => Value::Float(other.as_f64()?),
+        };
+        let value = point.allowed(&raw)?;
+        let name = point.name.clone();
+        self.listed.command(at, &value).ok()?;
+        let value = if object.commanded().is_some() { value } else { Value::Null };
+        Some(WrittenPoint { name, value })
+    }
+
+    /// Sets a point that has no curve, as an operator says: of a commandable object the relinquish default.
+    ///
+    /// # Errors
+    /// There is no such point, or it cannot be set, or the value is none.
+    pub fn set(&mut self, now: Now, server: &mut Server, name: &str, text: &str) -> Result<(), SetError> {
+        self.listed.handle_time(now.mono);
+        let at = self.listed.set(name, text)?;
+        let Some(point) = self.listed.points.get(at) else { return Ok(()) };
+        server.set_value(now, point.place, self.wire(point, at));
+        // What a client commands counts all the same.
+        let commanded = server.object(point.place).and_then(Object::commanded).and_then(Wire::as_f64);
+        let value = commanded.and_then(|raw| point.allowed(&Value::Float(raw)));
+        if let Some(value) = value {
+            let _ = self.listed.command(at, &value);
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a Real has single precision")]
+const fn single(number: f64) -> f32 {
+    number as f32
+}
+
+/// The limits of a point as its object has them.
+fn raw_limits(point: &ListedPoint<ObjectId>) -> Option<(f32, f32)> {
+    let limits = point.limits.as_ref()?;
+    let raw = |value: f64| single((value - point.offset) / point.scale);
+    let (a, b) = (raw(*limits.start()), raw(*limits.end()));
+    Some((a.min(b), a.max(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Pace;
+    use super::*;
+    use crate::bacnet::write_property;
+    use std::time::Duration;
+    use tieline_core::Timestamp;
+    use tieline_model::{Curve, Kind, Model, PointSpec};
+
+    const START: Now = Now { mono: Instant(0), utc: Timestamp::from_millis(1_800_000_000_000) };
+
+    fn objects() -> Objects {
+        let point = |name: &str, object_type, limits: Option<(f64, f64)>, is_writable| ListedPoint {
+            name: name.into(),
+            place: ObjectId::new(object_type, 1),
+            scale: 1.0,
+            offset: 0.0,
+            is_writable,
+            limits: limits.map(|(low, high)| low..=high),
+            unit: "°C".into(),
+            states: None,
+            description: "".into(),
+        };
+        let curve = |text: &str| Curve::parse(text, &mut |_: &str| Err(String::new())).unwrap();
+        let points = vec![
+            point("setpoint", ObjectType::ANALOG_VALUE, Some((10.0, 30.0)), true),
+            point("temperature", ObjectType::ANALOG_INPUT, None, false),
+            point("fan", ObjectType::BINARY_OUTPUT, None, true),
+            point("stage", ObjectType::MULTI_STATE_VALUE, None, false),
+        ];
+        let specs = vec![
+            PointSpec { start: Some(21.0), writable: true, ..PointSpec::new("setpoint", Kind::Float) },
+            PointSpec { curve: curve("follow(setpoint 1m)"), ..PointSpec::new("temperature", Kind::Float) },
+            PointSpec { writable: true, ..PointSpec::new("fan", Kind::Bool) },
+            PointSpec { writable: true, ..PointSpec::new("stage", Kind::Float) },
+        ];
+        let pace = Pace { seed: 1, start: None, speed: 60.0 };
+        Objects::new(ListedPoints::new(points, Model::new(specs).unwrap(), "device", pace, START))
+    }
+
+    #[test]
+    fn clients_command_the_model_and_relinquish() {
+        let mut objects = objects();
+        let mut server = objects.server(ServerConfig::default());
+        let mut invoke_id = 0;
+        let mut write = |server: &mut Server, objects: &mut Objects, seconds: u64, object_type, value| {
+            invoke_id += 1;
+            let now = Now { mono: Instant(0) + Duration::from_secs(seconds), utc: START.utc };
+            let datagram = write_property(invoke_id, ObjectId::new(object_type, 1), value);
+            server.handle_datagram(now, "127.0.0.1:1".parse().unwrap(), &datagram);
+            let event = server.poll_event()?;
+            objects.take(now.mono, server, &event)
+        };
+        let shown = |server: &mut Server, objects: &mut Objects, seconds: u64, object_type| {
+            objects.show(Now { mono: Instant(0) + Duration::from_secs(seconds), utc: START.utc }, server);
+            server.object(ObjectId::new(object_type, 1)).and_then(|object| object.present_value().as_f64()).unwrap()
+        };
+        let (value, input, output) = (ObjectType::ANALOG_VALUE, ObjectType::ANALOG_INPUT, ObjectType::BINARY_OUTPUT);
+        let told = write(&mut server, &mut objects, 1, value, Wire::Real(25.0));
+        assert_eq!(told, Some(WrittenPoint { name: "setpoint".into(), value: Value::Float(25.0) }));
+        assert_eq!(write(&mut server, &mut objects, 1, value, Wire::Real(31.0)), None);
+        assert_eq!(write(&mut server, &mut objects, 1, input, Wire::Real(1.0)), None);
+        assert!((shown(&mut server, &mut objects, 20, input) - 25.0).abs() < 0.01);
+        // What an operator sets is what the object goes back to.
+        objects.set(START, &mut server, "setpoint", "18").unwrap();
+        assert_eq!(shown(&mut server, &mut objects, 20, value), 25.0);
+        let told = write(&mut server, &mut objects, 20, value, Wire::Null);
+        assert_eq!(told, Some(WrittenPoint { name: "setpoint".into(), value: Value::Null }));
+        assert!((shown(&mut server, &mut objects, 40, input) - 18.0).abs() < 0.01);
+        let told = write(&mut server, &mut objects, 40, output, Wire::Enumerated(1));
+        assert_eq!(told.map(|told| told.value), Some(Value::Bool(true)));
+        assert_eq!(shown(&mut server, &mut objects, 41, ObjectType::MULTI_STATE_VALUE), 1.0);
+        objects.set(START, &mut server, "stage", "3").unwrap();
+        assert_eq!(shown(&mut server, &mut objects, 41, ObjectType::MULTI_STATE_VALUE), 3.0);
+    }
+}
