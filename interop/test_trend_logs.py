@@ -101,3 +101,14 @@ def test_a_log_of_something_else_is_not_taken(server, start_node):
     log = lambda: "\n".join(node.process.errors + node.process.lines)
     until(lambda: "the trend log does not log the point" in log(), log)
     assert 99.0 not in values(node, device.point("outside"))
+
+
+def test_a_log_of_several_points(server, start_node):
+    for number in range(10):
+        server.do(f"log-both {600 - number} {100 + number} {200 + number}")
+    log = {"trend_log": "trend-log-multiple:1"}
+    device = BacnetDevice("ahu", server.address, [("supply", "analog-input", 1, log), ("outside", "analog-input", 2, log)])
+    node = start_node(device)
+    for name, first in (("supply", 100.0), ("outside", 200.0)):
+        wait_values(node, device.point(name), [first + number for number in range(10)])
+        assert values(node, device.point(name)).count(first) == 1

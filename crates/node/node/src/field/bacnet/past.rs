@@ -11,7 +11,7 @@
 use super::device::{BacnetDevice, Task};
 use super::probe::Presence;
 use super::values::{reading, refused};
-use crate::config::{BacnetConfig, DeviceConfig};
+use crate::config::{BacnetConfig, Numbered};
 use crate::field::positions::{Known, Positions};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -124,9 +124,10 @@ impl DeviceClock {
 }
 
 impl Past {
-    pub(super) fn new(config: &DeviceConfig, bacnet: &BacnetConfig, positions: &Positions, now: Timestamp) -> Self {
-        let mut logs: BTreeMap<ObjectId, Vec<u32>> = BTreeMap::new();
-        for (point, number) in config.points.iter().zip(0..) {
+    pub(super) fn new((device, bacnet): (&Numbered, &BacnetConfig), positions: &Positions, now: Timestamp) -> Self {
+        let (config, mut logs) = (&device.config, BTreeMap::<ObjectId, Vec<u32>>::new());
+        // Without history there is nowhere to put the past.
+        for (point, number) in config.points.iter().zip(0..).filter(|_| device.recorded) {
             if let Some(log) = point.address.bacnet().and_then(|address| address.trend_log) {
                 logs.entry(log).or_default().push(number);
             }
