@@ -59,7 +59,7 @@ def moment(record):
 def ago(seconds):
     """A time that has passed, as a record has it."""
     at = datetime.datetime.now() - datetime.timedelta(seconds=float(seconds))
-    date, time = Date((at.year - 1900, at.month, at.day, at.isoweekday())), Time((at.hour, at.minute, at.second, 0))
+    date, time = Date((at.year - 1900, at.month, at.day, at.isoweekday())), Time((at.hour, at.minute, at.second, at.microsecond // 10_000))
     return DateTime(date=date, time=time)
 
 

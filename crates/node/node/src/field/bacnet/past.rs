@@ -34,6 +34,8 @@ const PAGES_MAX: u32 = 100_000;
 const STORED_WITHIN: Duration = Duration::from_secs(60);
 /// From what was interrupted to the next attempt.
 const AGAIN_AFTER: Duration = Duration::from_secs(300);
+/// A clock that is no further off than this is right.
+const CLOCK_RIGHT_US: i64 = 300_000_000;
 /// Properties of the device object that say what its clock is.
 const CLOCK: [PropertyId; 4] =
     [PropertyId::LOCAL_DATE, PropertyId::LOCAL_TIME, PropertyId::UTC_OFFSET, PropertyId::DAYLIGHT_SAVINGS_STATUS];
@@ -105,7 +107,11 @@ impl DeviceClock {
         };
         let ahead_us = local.micros() - now.micros();
         let said = utc_offset.filter(|west| (-1440..=1440).contains(west));
-        let said = said.map(|west| i64::from(daylight_saving) * 60 - west);
+        let saving = i64::from(daylight_saving) * 60;
+        let is_right = |zone: i64| (ahead_us - zone * 60_000_000).abs() <= CLOCK_RIGHT_US;
+        // Some devices count to the east: their clocks are right only then.
+        let is_east = |west: i64| is_right(saving + west) && !is_right(saving - west);
+        let said = said.map(|west| if is_east(west) { saving + west } else { saving - west });
         // A zone is a whole number of quarters of an hour.
         let quarter_us = 15 * 60_000_000;
         let guessed = || (ahead_us + quarter_us / 2).div_euclid(quarter_us) * 15;
@@ -440,6 +446,9 @@ mod tests {
         check("2026-07-01T14:00:03Z", None, false, (120, 3));
         check("2026-07-01T06:59:58Z", Some(300), false, (-300, -2));
         check("2026-07-01T12:00:00Z", Some(0), false, (0, 0));
+        // One that counts to the east, and one of which nobody knows how.
+        check("2026-07-01T14:00:03Z", Some(60), true, (120, 3));
+        check("2026-07-01T13:20:00Z", Some(60), false, (-60, 8400));
         // A clock that nobody has set.
         check("2000-01-01T00:00:00Z", Some(0), false, (0, -836_222_400));
         let clock = DeviceClock { zone_minutes: 120, ahead_us: 3_000_000 };
