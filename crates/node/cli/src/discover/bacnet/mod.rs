@@ -112,6 +112,7 @@ pub fn discover(args: &BacnetArgs) -> Result<ExitCode> {
 
 async fn look(shard: &Rc<Shard>, args: &BacnetArgs) -> Result<Vec<Found>> {
     let endpoint = Endpoint::new(shard, Survey::new(plan(args).await?));
+    endpoint.allow_broadcasts();
     let (end, ended) = oneshot::channel();
     let progress = Rc::new(Progress::default());
     let found = Rc::new(RefCell::new(Vec::new()));
