@@ -190,6 +190,7 @@ impl BacnetDevice {
         }
         let from = past.known_until.get().max(earlier(now.utc, past.backfill_max));
         *past.state.borrow_mut() = State::Clock { from, to: now.utc };
+        self.watch_past();
         let device = ObjectId::device(self.instance.get().unwrap_or(INSTANCE_ANY));
         let clock = CLOCK.iter().map(|property| PropertyRef::new(device, *property));
         let logged = past.logs.keys().map(|log| PropertyRef::new(*log, PropertyId::LOG_DEVICE_OBJECT_PROPERTY));
@@ -301,7 +302,6 @@ impl BacnetDevice {
         if let Some(reporter) = self.reporter() {
             reporter.past(readings, number);
         }
-        self.past_stored_in_time(number);
     }
 
     fn log_refused(&self, mut pages: Box<Pages>, failure: &Failure) {
@@ -380,15 +380,23 @@ impl BacnetDevice {
     }
 
     /// A page that history does not take is asked for again later.
-    fn past_stored_in_time(&self, number: u64) {
+    fn watch_past(&self) {
         let Some(this) = self.this.get().cloned() else { return };
         tokio::task::spawn_local(async move {
-            tokio::time::sleep(STORED_WITHIN).await;
-            let Some(device) = this.upgrade() else { return };
-            let waits = matches!(*device.past.state.borrow(), State::Stored(_, waited) if waited == number);
-            if waits {
-                tracing::warn!(device = %device.topic, "history does not take the trend logs; they are read again later");
-                device.past_interrupted();
+            let mut seen = None;
+            loop {
+                tokio::time::sleep(STORED_WITHIN).await;
+                let Some(device) = this.upgrade() else { return };
+                let waits = match &*device.past.state.borrow() {
+                    State::Idle => return,
+                    State::Clock { .. } | State::Page(_) => None,
+                    State::Stored(_, number) => Some(*number),
+                };
+                if waits.is_some() && waits == seen {
+                    tracing::warn!(device = %device.topic, "history does not take the trend logs; they are read again later");
+                    return device.past_interrupted();
+                }
+                seen = waits;
             }
         });
     }
