@@ -1,6 +1,9 @@
 """`tieline discover` finds devices of others, says what they are, and proposes a configuration that a node takes."""
 
 import json
+import socket
+import threading
+import time
 
 from node import Node, OurOutstation, tieline
 from processes import Peer
@@ -144,3 +147,25 @@ def test_no_outstation_is_no_outstation(tmp_path):
         address = station.address
         assert outstations(address, "--outstations", "3,4") == []
     assert outstations(address) == []
+
+
+def test_broadcasts_of_bacnet_go_out_at_their_pace():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as everybody:
+        everybody.bind(("", 0))
+        everybody.settimeout(5)
+        port = everybody.getsockname()[1]
+        arrived = []
+
+        def hear():
+            while len(arrived) < 12:
+                datagram = everybody.recv(100)
+                arrived.append((time.monotonic(), datagram))
+
+        hearing = threading.Thread(target=hear)
+        hearing.start()
+        assert devices_of("--broadcast", f"127.255.255.255:{port}", "--instances", "0-119", "--width", "10") == {}
+        hearing.join()
+    # BVLC original broadcast, NPDU to all networks, Who-Is from 0 to 9.
+    assert arrived[0][1].hex() == "810b00100120ffff00ff100809001909", arrived[0][1].hex()
+    times = [at for at, _ in arrived]
+    assert times[10] - times[0] > 0.9, times

@@ -1,7 +1,8 @@
 """A BACnet/IP device of BACpypes3: objects of all common types, COV, a priority array; `--values N` adds analog values.
 
 Commands: `set TYPE,INSTANCE VALUE`, `flags TYPE,INSTANCE [NAME…]` (in-alarm, fault, out-of-service),
-`log SECONDS_AGO VALUE` (a record of trend-log,1, which logs analog-input,1; `fault` for a failure), `ranges` (how often
+`log SECONDS_AGO VALUE` (a record of trend-log,1, which logs analog-input,1; `fault` for a failure), `log-both
+SECONDS_AGO VALUE VALUE` (of trend-log-multiple,1, which logs analog-input,1 and analog-input,2), `ranges` (how often
 records were asked for), `get TYPE,INSTANCE PROPERTY`, `priorities TYPE,INSTANCE`, `delete TYPE,INSTANCE`, `forget` (all subscriptions),
 `revise` (another database revision), `i-am ADDRESS`, `subscriptions`, `silent yes|no`, `quit`. Each write of a client is
 said, `{"write": …}`, and each subscription and time.
@@ -23,20 +24,23 @@ from bacpypes3.basetypes import (
     EngineeringUnits,
     ErrorType,
     EventState,
+    LogData,
+    LogDataLogData,
     LoggingType,
+    LogMultipleRecord,
     LogRecord,
     LogRecordLogDatum,
     Reliability,
     ResultFlags,
     StatusFlags,
 )
-from bacpypes3.constructeddata import SequenceOf
+from bacpypes3.constructeddata import ArrayOf, SequenceOf
 from bacpypes3.ipv4.app import NormalApplication
 from bacpypes3.local.analog import AnalogInputObject, AnalogOutputObject, AnalogValueObjectCmd
 from bacpypes3.local.binary import BinaryInputObject, BinaryOutputObject, BinaryValueObject
 from bacpypes3.local.device import DeviceObject
 from bacpypes3.local.multistate import MultiStateInputObject, MultiStateOutputObject
-from bacpypes3.object import CharacterStringValueObject, IntegerValueObject, TrendLogObject
+from bacpypes3.object import CharacterStringValueObject, IntegerValueObject, TrendLogMultipleObject, TrendLogObject
 from bacpypes3.pdu import Address
 from bacpypes3.primitivedata import Date, ObjectIdentifier, Time
 from bacpypes3.service.cov import ChangeOfValueServices
@@ -52,12 +56,20 @@ def moment(record):
     return datetime.datetime(1900 + date[0], date[1], date[2], time[0], time[1], time[2], 10000 * time[3])
 
 
+def ago(seconds):
+    """A time that has passed, as a record has it."""
+    at = datetime.datetime.now() - datetime.timedelta(seconds=float(seconds))
+    date, time = Date((at.year - 1900, at.month, at.day, at.isoweekday())), Time((at.hour, at.minute, at.second, at.microsecond // 10_000))
+    return DateTime(date=date, time=time)
+
+
 class Device(NormalApplication, ChangeOfValueServices):
     silent, ranges = False, 0
 
     async def do_ReadRangeRequest(self, apdu):
         self.ranges += 1
-        records = find(self, "trend-log,1").logBuffer
+        log = self.get_object_id(apdu.objectIdentifier)
+        records, kind = log.logBuffer, LogRecord if isinstance(log, TrendLogObject) else LogMultipleRecord
         asked = apdu.range
         if asked.byTime:
             reference = LogRecord(timestamp=asked.byTime.referenceTime)
@@ -69,7 +81,7 @@ class Device(NormalApplication, ChangeOfValueServices):
         answer = ReadRangeACK(objectIdentifier=apdu.objectIdentifier, propertyIdentifier=apdu.propertyIdentifier, context=apdu)
         has_last = bool(found) and first + len(found) == len(records)
         answer.resultFlags = ResultFlags([int(bool(found) and first == 0), int(has_last), int(first + len(found) < len(records))])
-        answer.itemCount, answer.itemData = len(found), SequenceOf(LogRecord)(found)
+        answer.itemCount, answer.itemData = len(found), SequenceOf(kind)(found)
         if found:
             answer.firstSequenceNumber = first + 1
         await self.response(answer)
@@ -114,6 +126,9 @@ def objects(values):
     about = {"logDeviceObjectProperty": logged, "logBuffer": [], "recordCount": 0, "totalRecordCount": 0, "bufferSize": 1000}
     about |= {"enable": True, "stopWhenFull": False, "loggingType": LoggingType.polled, "statusFlags": StatusFlags([0, 0, 0, 0])}
     yield TrendLogObject(**of("trend-log", 1), reliability="no-fault-detected", **about)
+    other = DeviceObjectPropertyReference(objectIdentifier="analog-input,2", propertyIdentifier="present-value")
+    about |= {"logDeviceObjectProperty": ArrayOf(DeviceObjectPropertyReference)([logged, other]), "logBuffer": []}
+    yield TrendLogMultipleObject(**of("trend-log-multiple", 1), eventState="normal", logInterval=100, **about)
     for number in range(values):
         yield AnalogValueObjectCmd(**of("analog-value", number), presentValue=number / 2, relinquishDefault=number / 2, **celsius)
 
@@ -138,12 +153,14 @@ async def run(device, words):
             found.reliability = Reliability.noSensor if "fault" in set_flags else Reliability.noFaultDetected
             found.outOfService = "out-of-service" in set_flags
         case ["log", seconds_ago, value]:
-            at = datetime.datetime.now() - datetime.timedelta(seconds=float(seconds_ago))
-            date, time = Date((at.year - 1900, at.month, at.day, at.isoweekday())), Time((at.hour, at.minute, at.second, 0))
             failure = ErrorType(errorClass="device", errorCode="device-busy")
             datum = LogRecordLogDatum(failure=failure) if value == "fault" else LogRecordLogDatum(realValue=float(value))
-            record = LogRecord(timestamp=DateTime(date=date, time=time), logDatum=datum, statusFlags=StatusFlags([0, 0, 0, 0]))
+            record = LogRecord(timestamp=ago(seconds_ago), logDatum=datum, statusFlags=StatusFlags([0, 0, 0, 0]))
             find(device, "trend-log,1").logBuffer.append(record)
+        case ["log-both", seconds_ago, *values]:
+            data = LogData(logData=[LogDataLogData(realValue=float(value)) for value in values])
+            record = LogMultipleRecord(timestamp=ago(seconds_ago), logData=data)
+            find(device, "trend-log-multiple,1").logBuffer.append(record)
         case ["ranges"]:
             return {"count": device.ranges}
         case ["get", name, name_of_property]:

@@ -520,3 +520,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_past_of_a_point_leaves_its_state_as_it_is() {
+    let mut poller = one(spec("d", &[1000]));
+    poller.handle_link(at(0), D, LinkState::Online);
+    poller.handle_reading(at(5), D, read(0, 2300));
+    let before = points(&mut poller);
+    let past = Reading { time: Some(Timestamp::from_millis(1)), ..read(0, 2000) };
+    assert_eq!(show(&poller.past_update(D, past).unwrap()), "d/volts Float(200.0)  1");
+    assert_eq!(before.last().map(String::as_str), Some("d/volts Float(230.0)  5"));
+    assert!(points(&mut poller).is_empty());
+    // Without a time it is none of the past.
+    assert_eq!(poller.past_update(D, read(0, 2000)), None);
+    assert_eq!(poller.past_update(D, Reading { time: Some(Timestamp::from_millis(1)), ..read(9, 1) }), None);
+    let of_nobody = Reading { time: Some(Timestamp::from_millis(1)), ..read(0, 1) };
+    assert_eq!(poller.past_update(DeviceId(7), of_nobody), None);
+}

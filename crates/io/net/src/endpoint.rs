@@ -13,7 +13,7 @@
 use crate::counters::add;
 use crate::{Marks, Shard};
 use socket2::SockRef;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -63,6 +63,8 @@ pub struct Endpoint<M>(Rc<Inner<M>>);
 struct Inner<M> {
     shard: Rc<Shard>,
     machine: RefCell<M>,
+    /// Datagrams may go to all of a network.
+    broadcasts: Cell<bool>,
     /// The machine was called.
     work: Notify,
 }
@@ -101,14 +103,19 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
     /// A machine of a shard, without a socket.
     #[must_use]
     pub fn new(shard: &Rc<Shard>, machine: M) -> Self {
-        let machine = RefCell::new(machine);
-        Self(Rc::new(Inner { shard: Rc::clone(shard), machine, work: Notify::new() }))
+        let (machine, broadcasts) = (RefCell::new(machine), Cell::new(false));
+        Self(Rc::new(Inner { shard: Rc::clone(shard), machine, broadcasts, work: Notify::new() }))
     }
 
     /// The shard.
     #[must_use]
     pub fn shard(&self) -> &Rc<Shard> {
         &self.0.shard
+    }
+
+    /// Lets datagrams go to all of a network, where the machine says so; to be called before the start.
+    pub fn allow_broadcasts(&self) {
+        self.0.broadcasts.set(true);
     }
 
     /// Calls the machine; what it has to send and to tell follows. Not to be called from within itself.
@@ -137,8 +144,7 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
         marks.map_or(Ok(()), |marks| marks.apply(&socket))?;
         let options = SockRef::from(&socket);
         options.set_recv_buffer_size(UNREAD_BYTES)?;
-        // The machine says where each datagram goes: to all of a network, too.
-        options.set_broadcast(true)?;
+        options.set_broadcast(self.0.broadcasts.get())?;
         let address = socket.local_addr()?;
         let endpoint = self.clone();
         tokio::task::spawn_local(async move { endpoint.run(&socket, owner).await });

@@ -298,7 +298,7 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let history = history.map_err(|error| data(error.to_string()))?;
     let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
     let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
-    let keep_past = config.devices.iter().filter(|device| device.keeps_past());
+    let keep_past = config.devices.iter().filter(|device| config.history.enabled && device.keeps_past());
     let keep_past: Vec<Topic> = keep_past.map(|device| device.topic.clone()).collect();
     let positions = Positions::start(folder, &keep_past, last_ran).map_err(StartError::Thread)?;
     Ok(Data { lock, audit, control, ledger, opened, image, wall, clock_owner, history, traces, positions })

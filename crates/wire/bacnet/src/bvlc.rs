@@ -36,6 +36,17 @@ pub enum Bvlc<'a> {
     Other(u8),
 }
 
+/// A message of the network layer, as the link brought it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried<'a> {
+    /// Who sent it first.
+    pub from: SocketAddrV4,
+    /// The message.
+    pub npdu: &'a [u8],
+    /// Whether it was sent to one alone.
+    pub is_unicast: bool,
+}
+
 impl<'a> Bvlc<'a> {
     /// Reads a datagram.
     ///
@@ -63,6 +74,20 @@ impl<'a> Bvlc<'a> {
             0x0B => Self::Broadcast(cursor.rest()),
             other => Self::Other(other),
         })
+    }
+
+    /// The message to a node that a datagram from an address carries; none of what is for the link itself.
+    #[must_use]
+    pub const fn carried(&self, from: SocketAddrV4) -> Option<Carried<'a>> {
+        let (from, npdu, is_unicast) = match *self {
+            Self::Unicast(npdu) => (from, npdu, true),
+            Self::Broadcast(npdu) => (from, npdu, false),
+            Self::Forwarded(origin, npdu) => (origin, npdu, false),
+            Self::Result(_) | Self::RegisterForeignDevice(_) | Self::DistributeBroadcast(_) | Self::Other(_) => {
+                return None;
+            }
+        };
+        Some(Carried { from, npdu, is_unicast })
     }
 
     /// Appends the datagram.

@@ -223,9 +223,7 @@ impl Bus {
             let Update { topic, body } = update;
             self.apply_node(now, topic, body, true);
         }
-        for update in report.past {
-            self.recorder.record_past(now, update);
-        }
+        report.past.into_iter().for_each(|update| self.recorder.record_past(now, update));
         for receipt in report.receipts {
             self.recorder.await_stored(Receipt::Field(receipt));
         }

@@ -317,6 +317,29 @@ mod tests {
     }
 
     #[test]
+    fn trend_logs_are_instances_or_objects() {
+        let list = "name,type,index,trend_log\na,analog-input,1,7\nb,analog-input,2,trend-log:8\nc,analog-input,3,\n\
+                    d,analog-input,4,trend-log-multiple:9\n";
+        let device = read("address='10.0.0.5'\nbacnet.backfill_max='30d'", list).unwrap();
+        let logs = device.points.iter().map(|point| point.address.bacnet().unwrap().trend_log);
+        let shown: Vec<_> = logs.map(|log| log.map(|log| log.to_string())).collect();
+        let expect = [Some("trend-log,7"), Some("trend-log,8"), None, Some("trend-log-multiple,9")];
+        assert_eq!(shown.iter().map(Option::as_deref).collect::<Vec<_>>(), expect);
+        assert!(device.keeps_past());
+        assert_eq!(device.protocol.bacnet().unwrap().backfill_max, 30 * DAY);
+        let wrong = "expected the instance of a trend log, as in 7, or trend-log-multiple:7";
+        for cell in ["analog-input:1", "4194303", "trend-log:4194303", "x"] {
+            let list = format!("name,type,index,trend_log\na,analog-input,1,{cell}\n");
+            check("address='10.0.0.5'", &list, &[&format!("p.csv:2:1: trend_log: found {cell:?}, {wrong}")]);
+        }
+        check(
+            "address='10.0.0.5'\nbacnet.backfill_max='1s'",
+            "name,type,index\na,analog-input,1\n",
+            &["t.toml:5:21: device.d.bacnet.backfill_max: found \"1s\", expected a duration from 1m to 366d"],
+        );
+    }
+
+    #[test]
     fn subscribed_points_are_polled_rarely() {
         let list = "name,type,index,cov,every\na,analog-input,0,,\nb,analog-input,1,false,\nc,analog-input,2,true,2s\nd,analog-input,3,,100s\n";
         let device = read("address='10.0.0.5'\npoll={every='10s'}\nbacnet.cov=true", list).unwrap();

@@ -22,7 +22,7 @@ use tieline_core::{Timestamp, Topic};
 /// The file below a node's data folder.
 const FILE: &str = "trend-logs.json";
 /// Changes that wait to be written; more are left out, and the past is read again after a restart.
-const CHANGES_MAX: usize = 4096;
+const CHANGES_MAX: usize = 65_536;
 
 /// Up to when the past of a device is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::transaction::Key;
 use super::{Change, Client, Event, Failure};
 use crate::apdu::Apdu;
-use crate::bvlc::Bvlc;
+use crate::bvlc::{Bvlc, Carried};
 use crate::names::{AbortReason, ConfirmedService, RejectReason, UnconfirmedService};
 use crate::npdu::{Body, NETWORK_ALL, NetworkMessage, Npdu};
 use crate::service::{IAm, IHave, Notification, parse_time};
@@ -27,26 +27,28 @@ impl Client {
     }
 
     fn take_datagram(&mut self, now: Now, from: SocketAddrV4, datagram: &[u8]) -> Decoded<()> {
-        match Bvlc::parse(datagram)? {
-            Bvlc::Unicast(npdu) => self.handle_npdu(now, from, npdu, true),
-            Bvlc::Broadcast(npdu) => self.handle_npdu(now, from, npdu, false),
-            Bvlc::Forwarded(origin, npdu) => self.handle_npdu(now, origin, npdu, false),
-            Bvlc::Result(code) => {
-                if self.config.foreign.is_some_and(|foreign| foreign.bbmd == from) {
-                    self.handle_result(now, code);
-                }
-                Ok(())
-            }
-            Bvlc::RegisterForeignDevice(_) | Bvlc::DistributeBroadcast(_) | Bvlc::Other(_) => {
-                self.counters.unexpected += 1;
-                Ok(())
-            }
+        let message = Bvlc::parse(datagram)?;
+        if let Some(carried) = message.carried(from) {
+            return self.handle_npdu(now, carried);
         }
+        let is_bbmd = self.config.foreign.is_some_and(|foreign| foreign.bbmd == from);
+        match message {
+            Bvlc::Result(code) if is_bbmd => self.handle_result(now, code),
+            Bvlc::Result(_) => {}
+            Bvlc::RegisterForeignDevice(_)
+            | Bvlc::DistributeBroadcast(_)
+            | Bvlc::Other(_)
+            | Bvlc::Unicast(_)
+            | Bvlc::Broadcast(_)
+            | Bvlc::Forwarded(..) => self.counters.unexpected += 1,
+        }
+        Ok(())
     }
 
     /// Takes a message of the network layer. Only what was sent to this client alone can answer a request.
-    fn handle_npdu(&mut self, now: Now, address: SocketAddrV4, bytes: &[u8], is_unicast: bool) -> Decoded<()> {
-        let npdu = Npdu::parse(bytes)?;
+    fn handle_npdu(&mut self, now: Now, carried: Carried<'_>) -> Decoded<()> {
+        let Carried { from: address, npdu, is_unicast } = carried;
+        let npdu = Npdu::parse(npdu)?;
         if npdu.destination.is_some_and(|destination| destination.network != NETWORK_ALL) {
             self.counters.unexpected += 1;
             return Ok(());

@@ -12,7 +12,7 @@
 mod parameters;
 
 use crate::apdu::{Apdu, Segment};
-use crate::bvlc::Bvlc;
+use crate::bvlc::{Bvlc, Carried};
 use crate::names::{ConfirmedService, UnconfirmedService};
 use crate::npdu::{Body, NETWORK_ALL, NetworkMessage, Npdu};
 use crate::segments::{Arrived, Incoming};
@@ -290,11 +290,7 @@ impl Dissector {
 /// applications, or cannot be read: then it is of all who are reached there.
 #[must_use]
 pub fn peer_of(sender: Sender, address: SocketAddrV4, datagram: &[u8]) -> Option<Peer> {
-    let (address, npdu) = match Bvlc::parse(datagram).ok()? {
-        Bvlc::Unicast(npdu) | Bvlc::Broadcast(npdu) | Bvlc::DistributeBroadcast(npdu) => (address, npdu),
-        Bvlc::Forwarded(from, npdu) => (from, npdu),
-        Bvlc::RegisterForeignDevice(_) | Bvlc::Result(_) | Bvlc::Other(_) => return None,
-    };
+    let Carried { from: address, npdu, .. } = Bvlc::parse(datagram).ok()?.carried(address)?;
     let Npdu { destination, source, body: Body::Apdu(_), .. } = Npdu::parse(npdu).ok()? else { return None };
     let station = if sender == Sender::Client { destination } else { source };
     Some(Peer { address, station })

@@ -3,7 +3,7 @@
 use super::properties::INVALID_INDEX;
 use super::{Server, ServerEvent};
 use crate::apdu::{Accepts, Apdu};
-use crate::bvlc::Bvlc;
+use crate::bvlc::{Bvlc, Carried};
 use crate::names::{AbortReason, ConfirmedService, RejectReason, UnconfirmedService};
 use crate::npdu::{Body, NETWORK_ALL, Npdu};
 use crate::service::{
@@ -37,16 +37,13 @@ impl Server {
     }
 
     fn take_datagram(&mut self, now: Now, from: SocketAddrV4, datagram: &[u8]) -> Decoded<()> {
-        match Bvlc::parse(datagram)? {
-            Bvlc::Unicast(npdu) => self.handle_npdu(now, from, npdu, true),
-            Bvlc::Broadcast(npdu) => self.handle_npdu(now, from, npdu, false),
-            Bvlc::Forwarded(origin, npdu) => self.handle_npdu(now, origin, npdu, false),
-            Bvlc::Result(_) | Bvlc::RegisterForeignDevice(_) | Bvlc::DistributeBroadcast(_) | Bvlc::Other(_) => Ok(()),
-        }
+        let carried = Bvlc::parse(datagram)?.carried(from);
+        carried.map_or(Ok(()), |carried| self.handle_npdu(now, carried))
     }
 
-    fn handle_npdu(&mut self, now: Now, address: SocketAddrV4, bytes: &[u8], is_unicast: bool) -> Decoded<()> {
-        let npdu = Npdu::parse(bytes)?;
+    fn handle_npdu(&mut self, now: Now, carried: Carried<'_>) -> Decoded<()> {
+        let Carried { from: address, npdu, is_unicast } = carried;
+        let npdu = Npdu::parse(npdu)?;
         let is_meant = match (npdu.destination, self.config.station) {
             (None, station) => station.is_none(),
             (Some(destination), _) if destination.network == NETWORK_ALL => true,

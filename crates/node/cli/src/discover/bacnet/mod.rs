@@ -22,7 +22,7 @@ use survey::{Plan, Survey, SurveyEvent};
 use tieline_bacnet::client::{ClientConfig, ForeignConfig, Target};
 use tieline_bacnet::{Mac, Peer, Station};
 use tieline_core::Now;
-use tieline_net::{Endpoint, EndpointOwner, Shard};
+use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Shard};
 use tokio::sync::oneshot;
 
 /// The number of the network that stands for all (clause 6.2.2).
@@ -112,6 +112,7 @@ pub fn discover(args: &BacnetArgs) -> Result<ExitCode> {
 
 async fn look(shard: &Rc<Shard>, args: &BacnetArgs) -> Result<Vec<Found>> {
     let endpoint = Endpoint::new(shard, Survey::new(plan(args).await?));
+    endpoint.allow_broadcasts();
     let (end, ended) = oneshot::channel();
     let progress = Rc::new(Progress::default());
     let found = Rc::new(RefCell::new(Vec::new()));
@@ -127,7 +128,7 @@ async fn look(shard: &Rc<Shard>, args: &BacnetArgs) -> Result<Vec<Found>> {
         }
     });
     // The survey begins with its first deadline.
-    endpoint.with(|survey, now| tieline_net::DatagramMachine::handle_timeout(survey, now));
+    endpoint.with(DatagramMachine::handle_timeout);
     let why = ended.await;
     ticks.abort();
     progress.clear();

@@ -112,11 +112,11 @@ fn log_cell(log: &ObjectId) -> String {
     }
 }
 
-/// Present values of inputs are never written, whatever the device says.
+/// Outputs and values that are numbers or states; inputs are never written, whatever the device says.
 fn is_writable(object: &Object) -> bool {
     let name = object.id.object_type().name().unwrap_or_default();
     let is_text = name.starts_with(['c', 'd', 't']) || name == "bitstring-value";
-    object.is_commandable && !name.ends_with("-input") && !is_text
+    object.is_commandable && (name.ends_with("-output") || name.ends_with("-value")) && !is_text
 }
 
 /// The limits of what can be commanded.

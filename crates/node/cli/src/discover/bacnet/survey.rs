@@ -293,9 +293,9 @@ impl Survey {
             && until <= now.mono
         {
             self.phase = Phase::Asked;
-            let heard: BTreeSet<_> = self.heard.keys().map(|peer| peer.address).collect();
-            let silent = std::mem::take(&mut self.addresses);
-            let silent = silent.into_iter().filter(|peer| !heard.contains(&peer.address));
+            // What is heard from behind a router says nothing of the router itself.
+            let addresses = std::mem::take(&mut self.addresses);
+            let silent = addresses.into_iter().filter(|peer| !self.heard.contains_key(peer));
             self.waiting.extend(silent.map(|peer| Reading::new(peer, None, None)));
         }
         self.begin(now);

@@ -4,12 +4,13 @@ use super::bacnet_of;
 use crate::config::{DeviceConfig, PointConfig};
 use crate::trace::{Capture, Decoder, Message};
 use serde_json::{Map, Value as Json, json};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tieline_bacnet::bvlc::PORT;
 use tieline_bacnet::dissect::{Dissector, Entry, Sender};
-use tieline_bacnet::{PropertyId, PropertyRef};
+use tieline_bacnet::{ObjectId, PropertyId, PropertyRef};
 use tieline_net::Direction;
 
 /// Properties that are named in the fields of a message.
@@ -20,25 +21,41 @@ pub(super) struct BacnetDecoder {
     dissector: Dissector,
     address: Ipv4Addr,
     points: Arc<[PointConfig]>,
+    /// By the object that they are of, and by that of their log.
+    by_object: HashMap<ObjectId, Vec<usize>>,
     wanted: Option<usize>,
 }
 
 impl BacnetDecoder {
     pub(super) fn new(config: &DeviceConfig, wanted: Option<usize>) -> io::Result<Self> {
         let address = *bacnet_of(config)?.peer.address.ip();
-        Ok(Self { dissector: Dissector::new(), address, points: Arc::clone(&config.points), wanted })
+        let mut by_object: HashMap<ObjectId, Vec<usize>> = HashMap::new();
+        for (place, point) in config.points.iter().enumerate() {
+            let Some(point) = point.address.bacnet() else { continue };
+            for object in [point.reference.object].into_iter().chain(point.trend_log) {
+                by_object.entry(object).or_default().push(place);
+            }
+        }
+        Ok(Self { dissector: Dissector::new(), address, points: Arc::clone(&config.points), by_object, wanted })
+    }
+
+    /// The points that properties are of, in the order of the list.
+    fn points_of(&self, properties: &[PropertyRef]) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        for property in properties {
+            let here = self.by_object.get(&property.object).into_iter().flatten();
+            found.extend(here.copied().filter(|place| {
+                let point = self.points.get(*place).and_then(|point| point.address.bacnet());
+                point.is_some_and(|point| is_of(property, point))
+            }));
+        }
+        found
     }
 
     fn message(&self, entry: Entry, datagram: &[u8]) -> Message {
-        let is_about = |point: usize| {
-            let address = self.points.get(point).and_then(|point| point.address.bacnet());
-            let carries = |found: &PropertyRef| address.is_some_and(|address| is_of(found, address));
-            entry.properties.iter().any(carries)
-        };
-        let (points, has_point) = match entry.properties.is_empty() {
-            true => (Vec::new(), false),
-            false => Message::points_of(self.points.len(), self.wanted, is_about),
-        };
+        let about = self.points_of(&entry.properties);
+        let has_point = self.wanted.is_some_and(|wanted| about.contains(&wanted));
+        let points = about.into_iter().take(Message::POINTS_MAX).collect();
         let fields = fields(&entry);
         let Entry { summary, details, refusal, .. } = entry;
         let frame = datagram.to_vec();
@@ -97,7 +114,7 @@ mod tests {
     use tieline_bacnet::names::{ConfirmedService, ErrorClass, ErrorCode};
     use tieline_bacnet::npdu::Npdu;
     use tieline_bacnet::service::{Notification, ReadAck, encode_read_multiple};
-    use tieline_bacnet::{ObjectId, ObjectType, ServiceError, Value};
+    use tieline_bacnet::{ObjectType, ServiceError, Value};
 
     const LIST: &str = "name,type,index,trend_log\nsupply,analog-input,1,7\nfan,binary-input,2,\n";
 

@@ -4,7 +4,7 @@ use super::parts::{Part, Plan, Wanted};
 use super::past::Past;
 use super::site::{Member, Site};
 use super::values::{is_lasting, reading, refusal_of, refused, to_write};
-use crate::config::{BacnetConfig, DeviceConfig, PointConfig};
+use crate::config::{BacnetConfig, Numbered, PointConfig};
 use crate::field::driver::{DeviceSession, Reporter};
 use crate::field::lanes::Lane;
 use crate::field::positions::Positions;
@@ -83,9 +83,10 @@ impl BacnetDevice {
     pub(super) fn new(
         endpoint: &Endpoint<Site>,
         member: Member,
-        (config, bacnet): (&DeviceConfig, &BacnetConfig),
+        (device, bacnet): (&Numbered, &BacnetConfig),
         positions: &Positions,
     ) -> Self {
+        let config = &device.config;
         let plan = Plan::new(config, bacnet);
         let mut told: HashMap<ObjectId, Vec<u32>> = HashMap::new();
         plan.told().into_iter().for_each(|(object, point)| told.entry(object).or_default().push(point));
@@ -110,7 +111,7 @@ impl BacnetDevice {
             instance: Cell::new(bacnet.instance),
             marks: RefCell::default(),
             looked_at: Cell::default(),
-            past: Past::new(config, bacnet, positions, endpoint.shard().now().utc),
+            past: Past::new((device, bacnet), positions, endpoint.shard().now().utc),
             reporter: OnceCell::new(),
             this: OnceCell::new(),
         }
@@ -370,6 +371,7 @@ impl BacnetDevice {
         let Some((_, _, value)) = find(PropertyId::PRESENT_VALUE) else { return };
         let flags = find(PropertyId::STATUS_FLAGS).map(|(_, _, flags)| flags).filter(|_| self.config.status_flags);
         self.changes.update(|changes| changes + 1);
+        self.past.heard(now);
         if !self.presence.is_online() {
             return;
         }

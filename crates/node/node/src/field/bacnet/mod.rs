@@ -84,7 +84,7 @@ impl Bacnet {
             let bacnet = bacnet_of(&tabled.0.config)?;
             let wire = wire_config(bacnet);
             let member = endpoint.with(|site, _| site.add(bacnet.peer, bacnet.instance, wire));
-            let device = Rc::new(BacnetDevice::new(&endpoint, member, (&tabled.0.config, bacnet), context.positions()));
+            let device = Rc::new(BacnetDevice::new(&endpoint, member, (&tabled.0, bacnet), context.positions()));
             let session = Rc::clone(&device) as Rc<dyn DeviceSession>;
             let reporter = context.add_device(tabled, tabled.0.config.priority, session)?;
             if let Some(tap) = context.tap(reporter.device()) {

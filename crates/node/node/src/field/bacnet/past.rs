@@ -10,7 +10,7 @@
 
 use super::device::{BacnetDevice, Task};
 use super::values::{reading, refused};
-use crate::config::{BacnetConfig, DeviceConfig};
+use crate::config::{BacnetConfig, Numbered};
 use crate::field::positions::{Known, Positions};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -33,6 +33,8 @@ const PAGES_MAX: u32 = 100_000;
 const STORED_WITHIN: Duration = Duration::from_secs(60);
 /// From what was interrupted to the next attempt.
 const AGAIN_AFTER: Duration = Duration::from_secs(300);
+/// A clock that is no further off than this is right.
+const CLOCK_RIGHT_US: i64 = 300_000_000;
 /// Properties of the device object that say what its clock is.
 const CLOCK: [PropertyId; 4] =
     [PropertyId::LOCAL_DATE, PropertyId::LOCAL_TIME, PropertyId::UTC_OFFSET, PropertyId::DAYLIGHT_SAVINGS_STATUS];
@@ -104,7 +106,11 @@ impl DeviceClock {
         };
         let ahead_us = local.micros() - now.micros();
         let said = utc_offset.filter(|west| (-1440..=1440).contains(west));
-        let said = said.map(|west| i64::from(daylight_saving) * 60 - west);
+        let saving = i64::from(daylight_saving) * 60;
+        let is_right = |zone: i64| (ahead_us - zone * 60_000_000).abs() <= CLOCK_RIGHT_US;
+        // Some devices count to the east: their clocks are right only then.
+        let is_east = |west: i64| is_right(saving + west) && !is_right(saving - west);
+        let said = said.map(|west| if is_east(west) { saving + west } else { saving - west });
         // A zone is a whole number of quarters of an hour.
         let quarter_us = 15 * 60_000_000;
         let guessed = || (ahead_us + quarter_us / 2).div_euclid(quarter_us) * 15;
@@ -123,9 +129,10 @@ impl DeviceClock {
 }
 
 impl Past {
-    pub(super) fn new(config: &DeviceConfig, bacnet: &BacnetConfig, positions: &Positions, now: Timestamp) -> Self {
-        let mut logs: BTreeMap<ObjectId, Vec<u32>> = BTreeMap::new();
-        for (point, number) in config.points.iter().zip(0..) {
+    pub(super) fn new((device, bacnet): (&Numbered, &BacnetConfig), positions: &Positions, now: Timestamp) -> Self {
+        let (config, mut logs) = (&device.config, BTreeMap::<ObjectId, Vec<u32>>::new());
+        // Without history there is nowhere to put the past.
+        for (point, number) in config.points.iter().zip(0..).filter(|_| device.recorded) {
             if let Some(log) = point.address.bacnet().and_then(|address| address.trend_log) {
                 logs.entry(log).or_default().push(number);
             }
@@ -182,6 +189,7 @@ impl BacnetDevice {
         }
         let from = past.known_until.get().max(earlier(now.utc, past.backfill_max));
         *past.state.borrow_mut() = State::Clock { from, to: now.utc };
+        self.watch_past();
         let device = ObjectId::device(self.instance.get().unwrap_or(INSTANCE_ANY));
         let clock = CLOCK.iter().map(|property| PropertyRef::new(device, *property));
         let logged = past.logs.keys().map(|log| PropertyRef::new(*log, PropertyId::LOG_DEVICE_OBJECT_PROPERTY));
@@ -293,7 +301,6 @@ impl BacnetDevice {
         if let Some(reporter) = self.reporter() {
             reporter.past(readings, number);
         }
-        self.past_stored_in_time(number);
     }
 
     fn log_refused(&self, mut pages: Box<Pages>, failure: &Failure) {
@@ -372,15 +379,23 @@ impl BacnetDevice {
     }
 
     /// A page that history does not take is asked for again later.
-    fn past_stored_in_time(&self, number: u64) {
+    fn watch_past(&self) {
         let Some(this) = self.this.get().cloned() else { return };
         tokio::task::spawn_local(async move {
-            tokio::time::sleep(STORED_WITHIN).await;
-            let Some(device) = this.upgrade() else { return };
-            let waits = matches!(*device.past.state.borrow(), State::Stored(_, waited) if waited == number);
-            if waits {
-                tracing::warn!(device = %device.topic, "history does not take the trend logs; they are read again later");
-                device.past_interrupted();
+            let mut seen = None;
+            loop {
+                tokio::time::sleep(STORED_WITHIN).await;
+                let Some(device) = this.upgrade() else { return };
+                let waits = match &*device.past.state.borrow() {
+                    State::Idle => return,
+                    State::Clock { .. } | State::Page(_) => None,
+                    State::Stored(_, number) => Some(*number),
+                };
+                if waits.is_some() && waits == seen {
+                    tracing::warn!(device = %device.topic, "history does not take the trend logs; they are read again later");
+                    return device.past_interrupted();
+                }
+                seen = waits;
             }
         });
     }
@@ -438,6 +453,9 @@ mod tests {
         check("2026-07-01T14:00:03Z", None, false, (120, 3));
         check("2026-07-01T06:59:58Z", Some(300), false, (-300, -2));
         check("2026-07-01T12:00:00Z", Some(0), false, (0, 0));
+        // One that counts to the east, and one of which nobody knows how.
+        check("2026-07-01T14:00:03Z", Some(60), true, (120, 3));
+        check("2026-07-01T13:20:00Z", Some(60), false, (-60, 8400));
         // A clock that nobody has set.
         check("2000-01-01T00:00:00Z", Some(0), false, (0, -836_222_400));
         let clock = DeviceClock { zone_minutes: 120, ahead_us: 3_000_000 };

@@ -33,9 +33,16 @@ pub(super) struct Site {
     members: Vec<Place>,
     by_peer: HashMap<Peer, Vec<Member>>,
     /// The traced ones, by the address of the device or of its router.
-    traced: HashMap<SocketAddrV4, Vec<(Peer, Rc<dyn Tap>)>>,
+    traced: HashMap<SocketAddrV4, Vec<Traced>>,
     deadlines: Deadlines<Member>,
     events: VecDeque<SiteEvent>,
+}
+
+/// A device that is traced.
+#[derive(Debug)]
+struct Traced {
+    peer: Peer,
+    tap: Rc<dyn Tap>,
 }
 
 #[derive(Debug)]
@@ -70,7 +77,7 @@ impl Site {
     /// Gives what goes to a device, and comes from it, to a tap too.
     pub(super) fn trace(&mut self, member: Member, tap: Rc<dyn Tap>) {
         let Some(peer) = self.device(member).map(Device::peer) else { return };
-        self.traced.entry(peer.address).or_default().push((peer, tap));
+        self.traced.entry(peer.address).or_default().push(Traced { peer, tap });
     }
 
     /// Traces a datagram. What is of no device, such as a message of a router, is of all that are reached at its address.
@@ -84,8 +91,8 @@ impl Site {
         };
         let peer = peer_of(sender, address, datagram);
         let here = self.traced.get(&peer.map_or(address, |peer| peer.address));
-        for (_, tap) in here.into_iter().flatten().filter(|(of, _)| peer.is_none_or(|peer| peer == *of)) {
-            tap.moved(now, direction, datagram);
+        for traced in here.into_iter().flatten().filter(|traced| peer.is_none_or(|peer| peer == traced.peer)) {
+            traced.tap.moved(now, direction, datagram);
         }
     }
 
