@@ -142,6 +142,33 @@ def test_a_holder_that_dies_is_reverted(pump):
     assert node.command(device.point("speed"), 10)["status"] == "success"
 
 
+def test_the_end_of_a_slot_reverts(pump):
+    server, device, node = pump
+    assert reserve(node, device, "anna", **{"for": "2s"})[0] == 200
+    assert set_points(node, "anna", (device.point("speed"), 2000), (device.point("run"), "running"))["status"] == "success"
+    node.wait_value(device.point("speed"), v=1500)
+    node.wait_value(device.point("run"), v=False)
+    check_writes(server, 10, 2000, 1500)
+    assert set_points(node, "bert", (device.point("speed"), 7))["status"] == "success"
+
+
+def test_a_device_that_comes_back_is_reverted_then(start_node):
+    with Peer("pymodbus_server", "--units", "1") as server:
+        server.do("set 1 holding-registers 10 1500")
+        device = Pump(server.address)
+        node = start_node(device)
+        node.wait_value(device.point("speed"), v=1500, q="good")
+        program = Program(node, "doomed")
+        assert program.reserve(device)["result"] == "SUCCESS"
+        assert program.set((device.point("speed"), 2000), confirm=True)["status"] == "success"
+        server.kill()
+        node.wait_state(device, "away")
+        program.die()
+        with Peer("pymodbus_server", "--units", "1", "--port", server.address.rsplit(":", 1)[1]) as again:
+            again.do("set 1 holding-registers 10 2000")
+            until(lambda: again.do("get 1 holding-registers 10 1")["values"] == [1500], "it is reverted", 40)
+
+
 def test_a_session_that_outlives_its_connection_keeps_its_points(pump):
     server, device, node = pump
     properties = Properties(PacketTypes.CONNECT)
@@ -177,6 +204,8 @@ def test_a_held_point_is_reverted_after_kill_9_and_once(pump):
     node.wait_state(device, "online")
     assert node.command(device.point("speed"), 11)["status"] == "success"
     check_writes(server, 10, 2000, 1500, 11)
+    # The chain of the audit log goes over the new records, too.
+    assert "ok" in tieline("access", "verify", node.data).stdout
 
 
 def test_a_reservation_of_http_outlives_kill_9(pump):
@@ -334,6 +363,25 @@ def test_a_breaker_stays_as_it_is(tmp_path, start_node):
         assert node.request("/v1/reservations/cancel", {"task": "anna's", "requester": "anna"})[0] == 200
         assert node.request("/v1/revert", {"devices": [device.topic]})[1]["reason"] == "not_revertible"
         node.wait_value(breaker, v=True)
+
+
+class Switch(Device):
+    """A point of an outstation of ours that is reverted to open."""
+
+    def csv(self):
+        return "name,type,index,revert\nbreaker,binary-output,1,false\n"
+
+
+def test_a_dnp3_point_is_reverted_where_its_list_says_so(tmp_path, start_node):
+    with OurOutstation(tmp_path) as outstation:
+        device = Switch("relay1", outstation.address)
+        node = start_node(device)
+        node.wait_value(f"{device.topic}/breaker", v=False, q="good")
+        program = Program(node, "doomed")
+        assert program.reserve(device)["result"] == "SUCCESS"
+        assert program.set((f"{device.topic}/breaker", True), confirm=True)["confirmed"] == 1
+        program.die()
+        node.wait_value(f"{device.topic}/breaker", v=False)
 
 
 def test_one_call_for_fifty_devices_and_one_that_refuses(start_node, server):

@@ -92,6 +92,7 @@ pub fn read_named_points(
     if points.is_empty() && list.ok {
         list.report(1, "(rows)", "no points".to_owned(), "at least one row below the header".to_owned());
     }
+    rules::check(&mut list, &points, &lines);
     if protocol == ProtocolName::Simulated && list.ok {
         simulated::check(&mut list, &points, &lines);
     }

@@ -4,7 +4,8 @@
 //! whole topic.
 
 use super::list::{List, Row, finite};
-use super::{ControlConfig, PointAddress, States};
+use super::{ControlConfig, PointAddress, PointConfig, States};
+use std::collections::HashSet;
 use std::time::Duration;
 use tieline_control::{Interlock, RevertTo};
 use tieline_core::{Topic, TopicError, Value};
@@ -89,6 +90,22 @@ pub(super) fn read(
         read_back: list.cell(row, "read_back", names, Some(None), |text| Topic::new(text).ok().map(Some))?,
         tolerance: list.cell(row, "tolerance", "a number from 0", Some(0.0), |s| finite(s).filter(|x| *x >= 0.0))?,
     })
+}
+
+/// Reports names of points that the list does not have: an interlock with such a one would refuse every command.
+pub(super) fn check(list: &mut List<'_>, points: &[PointConfig], lines: &[u64]) {
+    let names: HashSet<&str> = points.iter().map(|point| point.name.as_str()).collect();
+    for (point, line) in points.iter().zip(lines) {
+        let Some(rules) = point.control.as_ref().map(|control| &control.rules) else { continue };
+        let conditions = rules.allow_when.iter().map(|interlock| ("allow_when", interlock.topic.as_str()));
+        let read_back = rules.read_back.iter().map(|topic| ("read_back", topic.as_str()));
+        for (column, name) in conditions.chain(read_back) {
+            if !name.starts_with('/') && !names.contains(name) {
+                let expected = "the name of a point of this list, or / and the whole topic of another";
+                list.report(*line, column, format!("{name:?}"), expected.to_owned());
+            }
+        }
+    }
 }
 
 /// What a revert does of a point whose list does not say: outputs of BACnet have priorities, a register or a value what it had
@@ -200,7 +217,8 @@ mod tests {
     #[test]
     fn limits_and_interlocks_are_read() {
         let text = "name,type,index,writable,step_max,rate_max,interval_min,allow_when,read_back,tolerance\n\
-                    a,holding-register,1,true,5,0.5,3m,\"door == false; /site/mode == \"\"auto\"\"\",speed,0.2\n";
+                    a,holding-register,1,true,5,0.5,3m,\"door == false; /site/mode == \"\"auto\"\"\",speed,0.2\n\
+                    door,coil,1,,,,,,,\nspeed,input-register,1,,,,,,,\n";
         let points = read(ProtocolName::Modbus, text).unwrap();
         let rules = &points[0].control.as_ref().unwrap().rules;
         assert_eq!((rules.step_max, rules.rate_max, rules.tolerance), (Some(5.0), Some(0.5), 0.2));
@@ -226,6 +244,7 @@ mod tests {
         check("a,holding-register,1,true,,-2,,", "a number above 0");
         check("a,holding-register,1,true,,,2d,", "a time up to 1d");
         check("a,holding-register,1,true,,,,door", "conditions like door == false");
+        check("a,holding-register,1,true,,,,door == false", "the name of a point of this list");
         check("a,holding-register,1,false,none,,,", "nothing, or writable = true");
     }
 }
