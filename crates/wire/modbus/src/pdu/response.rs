@@ -84,6 +84,9 @@ impl Response {
     /// # Errors
     /// It is no answer to this request.
     pub fn parse(request: &Request, pdu: &[u8]) -> Result<Reply, Mismatch> {
+        if pdu.len() > PDU_BYTES_MAX {
+            return Err(Mismatch::Length);
+        }
         let mut cursor = Cursor::new(pdu);
         let code = cursor.u8()?;
         if code & EXCEPTION_BIT != 0 {
