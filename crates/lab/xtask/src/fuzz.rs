@@ -27,15 +27,16 @@ struct Campaign {
 /// # Errors
 /// There is no such target, or a target broke its promise.
 pub(crate) fn run(root: &Path, prefix: &str, words: &[&str]) -> anyhow::Result<()> {
-    let (mut inputs, mut only, mut seed) = (1_000_000, None, 0);
+    let (mut inputs, mut only, mut seed, mut folder) = (1_000_000, None, 0, root.join("fuzz/seeds"));
     for pair in words.chunks(2) {
-        let [option, value] = pair else { bail!("{} needs a number", pair.concat()) };
-        let value = value.parse::<u64>().with_context(|| format!("{option} needs a number, not {value}"))?;
+        let [option, value] = pair else { bail!("{} needs a value", pair.concat()) };
+        let number = || value.parse::<u64>().with_context(|| format!("{option} needs a number, not {value}"));
         match *option {
-            "--inputs" => inputs = value,
-            "--input" => only = Some(value),
-            "--seed" => seed = value,
-            other => bail!("{other} is not an option: --inputs N, --seed N, --input N"),
+            "--inputs" => inputs = number()?,
+            "--input" => only = Some(number()?),
+            "--seed" => seed = number()?,
+            "--seeds" => folder = value.into(),
+            other => bail!("{other} is not an option: --inputs N, --seed N, --seeds FOLDER, --input N"),
         }
     }
     let chosen: Vec<_> = TARGETS.iter().filter(|(name, _)| name.starts_with(prefix)).collect();
@@ -45,7 +46,7 @@ pub(crate) fn run(root: &Path, prefix: &str, words: &[&str]) -> anyhow::Result<(
         TARGETS.map(|(name, _)| name).join(", ")
     );
     for (name, target) in chosen {
-        let campaign = Campaign { name, target: *target, mutator: Mutator::new(seeds(root, name)?), seed };
+        let campaign = Campaign { name, target: *target, mutator: Mutator::new(seeds(&folder, name)?), seed };
         match only {
             Some(number) => campaign.again(number),
             None => campaign.run(inputs)?,
@@ -54,8 +55,9 @@ pub(crate) fn run(root: &Path, prefix: &str, words: &[&str]) -> anyhow::Result<(
     Ok(())
 }
 
-fn seeds(root: &Path, name: &str) -> anyhow::Result<Vec<Vec<u8>>> {
-    let folder = root.join("fuzz/seeds").join(name);
+/// The files of a target's folder.
+fn seeds(folder: &Path, name: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+    let folder = folder.join(name);
     let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
     let mut files = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
     files.sort();
