@@ -2,6 +2,7 @@
 and nothing is left commanded."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from bacnet import BacnetDevice
@@ -206,6 +207,26 @@ def test_a_held_point_is_reverted_after_kill_9_and_once(pump):
     check_writes(server, 10, 2000, 1500, 11)
     # The chain of the audit log goes over the new records, too.
     assert "ok" in tieline("access", "verify", node.data).stdout
+
+
+def test_a_holder_that_comes_back_after_a_restart_keeps_its_points(pump):
+    server, device, node = pump
+    elsewhere = SimpleNamespace(topic="test/elsewhere")
+    steady, lost = Program(node, "steady"), Program(node, "lost")
+    assert steady.reserve(device)["result"] == "SUCCESS" and lost.reserve(elsewhere)["result"] == "SUCCESS"
+    assert steady.set((device.point("speed"), 2000), confirm=True)["status"] == "success"
+    node.process.stop()
+    for program in (steady, lost):
+        program.die()
+    node.start()
+    with Program(node, "steady") as again:
+        node.wait_state(device, "online")
+        names = lambda: [found["requester"] for found in node.request("/v1/reservations")[1]["reservations"]]
+        until(lambda: names() == ["steady"], names, 20)
+        node.wait_value(device.point("speed"), v=2000, q="good")
+        assert again.set((device.point("speed"), 2100), confirm=True)["status"] == "success"
+    node.wait_value(device.point("speed"), v=1500)
+    check_writes(server, 10, 2000, 2100, 1500)
 
 
 def test_a_reservation_of_http_outlives_kill_9(pump):
