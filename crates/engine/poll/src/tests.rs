@@ -529,7 +529,7 @@ fn the_past_of_a_point_leaves_its_state_as_it_is() {
     let before = points(&mut poller);
     let past = Reading { time: Some(Timestamp::from_millis(1)), ..read(0, 2000) };
     assert_eq!(show(&poller.past_update(D, past).unwrap()), "d/volts Float(200.0)  1");
-    assert_eq!(before.last().map(String::as_str), Some("d/volts Float(230.0)  5"));
+    assert!(before.contains(&"d/volts Float(230.0)  5".to_string()), "{before:?}");
     assert!(points(&mut poller).is_empty());
     // Without a time it is none of the past.
     assert_eq!(poller.past_update(D, read(0, 2000)), None);

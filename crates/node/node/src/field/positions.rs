@@ -21,8 +21,8 @@ use tieline_core::{Timestamp, Topic};
 
 /// The file below a node's data folder.
 const FILE: &str = "trend-logs.json";
-/// Changes that wait to be written; more are left out, and the past is read again after a restart.
-const CHANGES_MAX: usize = 65_536;
+/// Changes of a device that wait to be written; more are left out, and the past is read again after a restart.
+const CHANGES_OF_DEVICE: usize = 4;
 
 /// Up to when the past of a device is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Positions {
         let path = data.join(FILE);
         let mut all = read(&path);
         all.retain(|device, _| devices.iter().any(|topic| topic.as_str() == device));
-        let (changes, incoming) = sync_channel(CHANGES_MAX);
+        let (changes, incoming) = sync_channel(devices.len().saturating_mul(CHANGES_OF_DEVICE));
         let at_start = Arc::new(all.clone());
         std::thread::Builder::new().name("positions".to_owned()).spawn(move || keep(&path, all, &incoming))?;
         Ok(Self { at_start, last_ran, changes: Some(changes) })
