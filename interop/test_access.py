@@ -253,7 +253,8 @@ def test_what_waits_is_judged_again_when_rights_shrink(node):
             assert boss.publish(topic, topic) in (0, 0x10)
         before = node.metric("tieline_mqtt_withheld_total")
         node.user("roles", "temp2", "--role", "narrow")
-        until(lambda: node.metric("tieline_mqtt_withheld_total") == before + 2, lambda: "what waits is not judged")
+        withheld = lambda: node.metric("tieline_mqtt_withheld_total") - before
+        until(lambda: withheld() == 2, lambda: f"{withheld()} of what waits are withheld: {node.process.said()}")
         with come() as patient:
             until(lambda: len(patient.got) >= 2, lambda: patient.got)
             assert boss.publish("site/closed/3") in (0, 0x10) and boss.publish("site/free/3", "last") in (0, 0x10)

@@ -188,7 +188,9 @@ export class LiveStream {
     this.late = now - beat.mono_ms - this.quickest;
     [this.heard, this.known] = [now, now - this.late];
     this.attempt = 0;
-    this.handlers.event({ event: 'beat', data: beat.time });
+    // A beat that came late says what time it was when the node sent it.
+    const time = new Date(Date.parse(beat.time) + Math.round(this.late));
+    this.handlers.event({ event: 'beat', data: time.toISOString() });
     this.check();
   }
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { backoffMs, type Link, LiveStream, SseParser } from '../../src/lib/live';
+import { backoffMs, type Link, LiveStream, type SseEvent, SseParser } from '../../src/lib/live';
 
 const TEXT = ': hello\n\nevent: update\ndata: {"a":\ndata: 1}\n\ndata: plain\r\n\r\nevent: none\n\n';
 
@@ -67,9 +67,11 @@ function desk() {
   let [push, link]: [(text: string) => void, Link] = [() => undefined, { state: 'connecting', reason: '', retryAt: 0 }];
   vi.stubGlobal('fetch', (_: string, init: RequestInit) =>
     Promise.resolve(new Response(body('', init.signal!, false, (to) => (push = to)))));
-  const stream = new LiveStream({ event: () => undefined, link: (now) => (link = now) });
+  const times: string[] = [];
+  const event = (event: SseEvent) => event.event === 'beat' && times.push(event.data);
+  const stream = new LiveStream({ event, link: (now) => (link = now) });
   stream.open('/v1/live');
-  return { stream, push: (text: string) => push(text), state: () => link.state };
+  return { stream, push: (text: string) => push(text), state: () => link.state, times };
 }
 
 test('an open stream without a beat is not live', async () => {
@@ -116,7 +118,7 @@ test('a stream opened in place of a live one does not keep it live', async () =>
 });
 
 test('beats that come late tell how old the data is', async () => {
-  const { push, state, stream } = desk();
+  const { push, state, stream, times } = desk();
   push(beat(0));
   for (let i = 1; i <= 20; i++) {
     // Each beat is a quarter of a second later than the one before: something on the way holds them up.
@@ -126,6 +128,8 @@ test('beats that come late tell how old the data is', async () => {
   await vi.advanceTimersByTimeAsync(0);
   expect(state()).toBe('silent');
   expect(stream.ageMs()).toBeCloseTo(5_000, -2);
+  // Ages are counted from the node's time now, not from when the beat was sent.
+  expect([times.at(0), times.at(-1)]).toEqual(['2026-11-20T09:36:00.000Z', '2026-11-20T09:36:05.000Z']);
 });
 
 test('an ended login is told as such, and asked again', async () => {
