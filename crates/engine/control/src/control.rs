@@ -1,5 +1,7 @@
 //! Requests, queues of devices, and ends.
 
+mod replace;
+
 use crate::audit::Note;
 use crate::point::{cut, shown};
 use crate::refusals::{away_unsent, lost, reasons, refusal, short, timed_out, timed_out_unsent, unanswered, unknown};
