@@ -90,6 +90,8 @@ pub enum Verb {
     History(HistoryVerb),
     /// Operate a point
     Command(CommandArgs),
+    /// Have a node read its configuration file again: devices, point lists, views
+    Reload(NodeArgs),
     /// Topics derived from topics
     #[command(subcommand)]
     Views(ViewsVerb),

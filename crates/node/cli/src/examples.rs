@@ -88,6 +88,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline command demo/feeder1/pv/limit 60 --mode direct --no-confirm",
         ],
     ),
+    ("reload", &["tieline reload", "tieline reload --json"]),
     ("views check", &["tieline views check --config plant.toml"]),
     (
         "views test",

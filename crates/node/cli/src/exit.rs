@@ -87,7 +87,7 @@ Exit codes:
   4  no node answers at the address: nothing was sent
   5  outcome unknown: sent, and no answer came; it may have been carried out
   6  accepted by the device, and no reading confirmed it in time (tieline command)
-  7  done, but something of the input was left out (tieline import)";
+  7  done, but something of the input was left out (tieline import, tieline reload)";
 
 #[cfg(test)]
 mod tests {

@@ -22,6 +22,7 @@ mod history;
 mod import;
 mod log;
 mod man;
+mod reload;
 mod run;
 mod seal;
 mod signals;
@@ -83,6 +84,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::History(verb) => history::history(&verb),
         Verb::Command(args) => command::command(&args),
         Verb::Views(verb) => views::views(&verb),
+        Verb::Reload(args) => reload::reload(&args),
         Verb::Context(verb) => context::context(&verb),
         Verb::Access(verb) => access::access(&verb),
         Verb::Delta(verb) => delta::delta(&verb),

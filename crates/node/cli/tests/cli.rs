@@ -76,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 56] = [
+const VERBS: [&[&str]; 57] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -128,6 +128,7 @@ const VERBS: [&[&str]; 56] = [
     &["access", "check"],
     &["access", "roles"],
     &["access", "verify"],
+    &["reload"],
     &["views", "check"],
     &["views", "test"],
     &["views", "reload"],

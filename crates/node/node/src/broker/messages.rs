@@ -82,7 +82,7 @@ impl ClientOwner {
             return Taken::Done;
         }
         if self.is_reserved(&message.topic) {
-            let words = match self.broker.reserved.contains(&message.topic) {
+            let words = match self.bus.borrow().is_reserved(&message.topic) {
                 true => reasons::reserved(&message.topic),
                 false => reasons::DERIVED.to_owned(),
             };
@@ -105,7 +105,7 @@ impl ClientOwner {
         }
         let user = self.authentication.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
         let who = format!("mqtt {}{user} {}", self.peer, client.name);
-        command(&self.bus, &self.broker.reserved, now, topic, message, &who);
+        command(&self.bus, now, topic, message, &who);
         Taken::Done
     }
 

@@ -14,7 +14,7 @@ pub mod command;
 use self::audit::{AuditLine, AuditLog, AuditReader, FileCounts};
 use self::command::{CommandDone, CommandRequest};
 use crate::config::{CommandConfig, ControlConfig, DeviceConfig, Numbered, PointConfig, Takes, ValueKind};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_control::{
@@ -28,8 +28,9 @@ const DOUBLE_OFF: i64 = 1;
 /// How it shows that it is on.
 const DOUBLE_ON: i64 = 2;
 
-/// Sends a command to the shard of its device; false where that has ended. Called on the audit log's thread.
-pub type CommandSender = Arc<dyn Fn(Dispatch) -> bool + Send + Sync>;
+/// Sends a command to the shard of its device, with the revision of the configuration that it was made by; false where the
+/// shard has ended. Called on the audit log's thread.
+pub type CommandSender = Arc<dyn Fn(Dispatch, u32) -> bool + Send + Sync>;
 
 /// Told of a command that was not sent: its device, its identifier, and why. Called on the audit log's thread.
 pub type Unsent = Arc<dyn Fn(DeviceId, u64, Refusal) + Send + Sync>;
@@ -39,6 +40,16 @@ pub type Unsent = Arc<dyn Fn(DeviceId, u64, Refusal) + Send + Sync>;
 struct Place {
     shard: usize,
     topic: Topic,
+    revision: u32,
+}
+
+/// Devices whose commands change.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceChange {
+    /// Those that are no more.
+    pub removed: HashSet<DeviceId>,
+    /// Those that are new, or have another configuration, with their shards.
+    pub changed: Vec<(Numbered, usize)>,
 }
 
 /// The engine with its surroundings. `A` is what comes back with what became of a request.
@@ -63,23 +74,23 @@ impl<A> std::fmt::Debug for Commands<A> {
 }
 
 impl<A> Commands<A> {
-    /// The commandable points of all devices; `shard_of` says where a device is served.
+    /// The commandable points of all devices, each with the shard that it is served on.
     ///
     /// # Errors
     /// Two points have one topic, or a point contradicts itself.
-    pub fn new(
+    pub fn new<'a>(
         config: &CommandConfig,
-        devices: &[Numbered],
-        shard_of: impl Fn(DeviceId) -> usize,
+        devices: impl IntoIterator<Item = (&'a Numbered, usize)>,
         audit: AuditLog,
         unsent: Unsent,
     ) -> Result<Self, PointError> {
         let limits = Limits { timeout: config.timeout, device_queue_max: config.queue_max, ..Limits::default() };
         let mut control = Control::new(limits, 1);
         let (mut places, mut double_bits) = (HashMap::new(), HashSet::new());
-        for Numbered { id, config, .. } in devices {
+        for (Numbered { id, config, revision, .. }, shard) in devices {
             double_bits.extend(double_bits_of(config));
-            places.insert(*id, Place { shard: shard_of(*id), topic: config.topic.clone() });
+            let place = Place { shard, topic: config.topic.clone(), revision: *revision };
+            places.insert(*id, place);
             for point in points_of(*id, config) {
                 control.add_point(point)?;
             }
@@ -87,6 +98,37 @@ impl<A> Commands<A> {
         let (answers, done) = (HashMap::new(), VecDeque::new());
         let senders = Vec::new();
         Ok(Self { control, audit, answers, double_bits, done, next_request: 1, places, senders, unsent })
+    }
+
+    /// Whether devices can have other points.
+    ///
+    /// # Errors
+    /// Two points have one topic, a point contradicts itself, or there are too many.
+    pub fn check_devices(&self, change: &DeviceChange) -> Result<(), PointError> {
+        self.control.check_points(&change.ids(), &change.points())
+    }
+
+    /// Devices have other points, or are no more: what waits for a point that has changed is not sent, and what is out at a
+    /// device that is no more may have been carried out.
+    ///
+    /// # Errors
+    /// As of [`Commands::check_devices`]; nothing has changed then.
+    pub fn change_devices(&mut self, now: Now, change: DeviceChange) -> Result<(), PointError> {
+        self.control.replace_points(now, &change.ids(), change.points())?;
+        self.control.forget_devices(now, change.removed.iter().copied());
+        for device in &change.removed {
+            self.places.remove(device);
+        }
+        for (Numbered { id, config, revision, .. }, shard) in &change.changed {
+            let place = Place { shard: *shard, topic: config.topic.clone(), revision: *revision };
+            self.places.insert(*id, place);
+            self.double_bits.extend(double_bits_of(config));
+            let others = config.points.iter().filter(|point| point.kind != ValueKind::DoubleBit);
+            for topic in others.filter_map(|point| config.topic.join(&point.name).ok()) {
+                self.double_bits.remove(&topic);
+            }
+        }
+        Ok(())
     }
 
     /// Gives what sends to each field shard, by its number.
@@ -195,7 +237,7 @@ impl<A> Commands<A> {
         if dispatches.is_empty() && lines.is_empty() {
             return;
         }
-        let routed: Vec<(Dispatch, Option<CommandSender>)> =
+        let routed: Vec<(Dispatch, Option<Sent>)> =
             dispatches.iter().map(|dispatch| (dispatch.clone(), self.sender_of(dispatch.device))).collect();
         let unsent = Arc::clone(&self.unsent);
         let afterwards = move |durable| {
@@ -209,8 +251,9 @@ impl<A> Commands<A> {
         }
     }
 
-    fn sender_of(&self, device: DeviceId) -> Option<CommandSender> {
-        self.senders.get(self.places.get(&device)?.shard).cloned()
+    fn sender_of(&self, device: DeviceId) -> Option<Sent> {
+        let place = self.places.get(&device)?;
+        Some((self.senders.get(place.shard).cloned()?, place.revision))
     }
 
     fn line(&self, record: &AuditRecord) -> AuditLine {
@@ -230,10 +273,23 @@ impl<A> Commands<A> {
     }
 }
 
+/// What sends a command, and by which revision of a device's configuration it was made.
+type Sent = (CommandSender, u32);
+
+impl DeviceChange {
+    fn ids(&self) -> BTreeSet<DeviceId> {
+        self.removed.iter().copied().chain(self.changed.iter().map(|(device, _)| device.id)).collect()
+    }
+
+    fn points(&self) -> Vec<ControlPoint> {
+        self.changed.iter().flat_map(|(device, _)| points_of(device.id, &device.config)).collect()
+    }
+}
+
 /// Sends a command once its records are durable; on the audit log's thread.
-fn forward(dispatch: Dispatch, sender: Option<CommandSender>, durable: bool, unsent: &Unsent) {
+fn forward(dispatch: Dispatch, sender: Option<Sent>, durable: bool, unsent: &Unsent) {
     let (device, command_id) = (dispatch.device, dispatch.command_id.0);
-    if !sender.is_some_and(|sender| durable && sender(dispatch)) {
+    if !sender.is_some_and(|(sender, revision)| durable && sender(dispatch, revision)) {
         unsent(device, command_id, no_audit());
     }
 }

@@ -89,7 +89,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
     match refusal.reason {
         "unknown_topic" => StatusCode::NOT_FOUND,
         "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" => StatusCode::UNPROCESSABLE_ENTITY,
-        "away" | "no_audit" | "connection_lost" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
+        "away" | "no_audit" | "connection_lost" | "reconfigured" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
         "timeout" => StatusCode::GATEWAY_TIMEOUT,
         _ if refusal.maybe_operated => StatusCode::GATEWAY_TIMEOUT,
         _ => StatusCode::CONFLICT,

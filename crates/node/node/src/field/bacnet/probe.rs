@@ -53,6 +53,14 @@ impl BacnetDevice {
         }
     }
 
+    /// Does what the device of another configuration before it would have done.
+    pub(super) fn go_on(&self) {
+        if matches!(self.presence.get(), Presence::Probed(_)) {
+            self.probe();
+        }
+        self.keep_clock();
+    }
+
     fn probe_later(&self, failed: u32) {
         let Some(this) = self.this.get().cloned() else { return };
         tokio::task::spawn_local(async move {

@@ -73,6 +73,13 @@ impl ModbusDevice {
         }
     }
 
+    /// A first read that was out, or would have been, of the device's configuration before.
+    pub(super) fn probe_again(&self) {
+        if matches!(self.presence.get(), Presence::Probed(_)) {
+            self.probe();
+        }
+    }
+
     fn probe_later(&self, failed: u32) {
         let Some(this) = self.this.get().cloned() else { return };
         tokio::task::spawn_local(async move {
