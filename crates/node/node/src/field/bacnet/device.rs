@@ -5,7 +5,7 @@ use super::past::Past;
 use super::site::{Member, Site};
 use super::values::{is_lasting, reading, refusal_of, refused, to_write};
 use crate::config::{BacnetConfig, DeviceConfig, PointConfig};
-use crate::field::driver::{DeviceSession, Reporter};
+use crate::field::driver::{DeviceSession, Reporter, stopped};
 use crate::field::lanes::Lane;
 use crate::field::positions::Positions;
 use crate::field::presence::Presence;
@@ -16,7 +16,7 @@ use tieline_bacnet::client::{Change, Failure, RequestError};
 use tieline_bacnet::device::{DeviceEvent, JobId};
 use tieline_bacnet::service::Write;
 use tieline_bacnet::{ObjectId, PropertyId, PropertyRef, Value as Wire};
-use tieline_core::{Command, CommandOutcome, Instant, Now, PointId, Refusal, Topic};
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
 use tieline_net::Endpoint;
 use tieline_poll::{PollClass, PollResult};
 
@@ -124,6 +124,81 @@ impl BacnetDevice {
 
     pub(super) fn reporter(&self) -> Option<&Reporter> {
         self.reporter.get()
+    }
+
+    /// Its number; that of no device before it reports.
+    pub(super) fn id(&self) -> DeviceId {
+        self.reporter().map_or(DeviceId(u32::MAX), Reporter::device)
+    }
+
+    /// Goes on where a device with another configuration was: its presence, its subscriptions, what is under way. What was
+    /// asked of points that have other numbers now is read again.
+    pub(super) fn take_over(self: &Rc<Self>, old: &Self) {
+        let now = self.now();
+        if let Some(reporter) = old.reporter() {
+            self.set_reporter(reporter.clone());
+        }
+        self.presence.take_over(&old.presence);
+        self.is_asked.set(old.is_asked.get());
+        self.instance.set(old.instance.get());
+        self.looked_at.set(old.looked_at.get());
+        self.silent_in_row.set(old.silent_in_row.get());
+        self.changes.set(old.changes.get());
+        self.past.take_over(&old.past, &self.topic);
+        *self.marks.borrow_mut() = old.marks.take();
+        let is_same = self.plan.reads_same(&old.plan);
+        let kept = old.tasks.take().into_iter().filter_map(|(job, task)| match task {
+            Task::Part(part) if !is_same => Some((job, Task::Part(Part { wanted: Vec::new(), ..part }))),
+            Task::Command(command, point) => Some((job, Task::Command(command, self.plan.same(&old.plan, point)))),
+            Task::ReadBack(_) if !is_same => Some((job, Task::ReadBack(Vec::new()))),
+            task @ (Task::Part(_) | Task::ReadBack(_) | Task::Marks) => Some((job, task)),
+            // Logs are read anew: their points may have other numbers.
+            Task::PastClock | Task::Log => None,
+        });
+        self.tasks.borrow_mut().extend(kept);
+        if is_same {
+            *self.absent.borrow_mut() = old.absent.take();
+            *self.noted.borrow_mut() = old.noted.take();
+        }
+        self.take_subscriptions(old);
+        self.plan(now);
+        if self.presence.is_online() {
+            if !is_same {
+                self.read_all();
+            }
+            self.begin_past(now);
+        }
+        self.go_on();
+    }
+
+    fn take_subscriptions(&self, old: &Self) {
+        let (kept, over): (HashSet<_>, HashSet<_>) =
+            old.subscribed.take().into_iter().partition(|object| self.told.contains_key(object));
+        let waiting = old.to_subscribe.take();
+        let over = over.into_iter().chain(old.told.keys().copied().filter(|object| !self.told.contains_key(object)));
+        self.endpoint.with(|site, now| {
+            site.call(self.member, |device, client| {
+                over.for_each(|object| device.unsubscribe(object));
+                device.handle_timeout(now, client);
+            })
+        });
+        let new = self.told.keys().copied().filter(|object| !old.told.contains_key(object));
+        *self.to_subscribe.borrow_mut() =
+            waiting.into_iter().filter(|object| self.told.contains_key(object)).chain(new).collect();
+        *self.subscribed.borrow_mut() = kept;
+        if self.presence.is_online() {
+            (0..SUBSCRIBE_AT_ONCE).for_each(|_| self.subscribe_next());
+        }
+    }
+
+    /// The device leaves: what has not ended by now never will.
+    pub(super) fn end(&self) {
+        self.past.went(&self.topic);
+        for task in std::mem::take(&mut *self.tasks.borrow_mut()).into_values() {
+            if let Task::Command(command, _) = task {
+                self.command_done(command, Err(stopped(true)));
+            }
+        }
     }
 
     pub(super) fn now(&self) -> Now {
