@@ -101,3 +101,30 @@ def test_a_log_of_something_else_is_not_taken(server, start_node):
     log = lambda: "\n".join(node.process.errors + node.process.lines)
     until(lambda: "the trend log does not log the point" in log(), log)
     assert 99.0 not in values(node, device.point("outside"))
+
+
+def test_a_reload_reads_a_log_that_comes_and_no_record_twice(server, start_node):
+    server.do("log 600 42")
+    device = lambda *points, **more: BacnetDevice("ahu", server.address, list(points), **more)
+    log, plain = POINTS
+    node = start_node(device(plain))
+    ahu = device(*POINTS)
+    supply, outside = ahu.point("supply"), ahu.point("outside")
+    node.wait_value(outside, v=-3.25, q="good")
+    known = node.data / "trend-logs.json"
+    assert not known.exists()
+    node.reload(ahu)
+    wait_values(node, supply, [42.0])
+    until(lambda: json.loads(known.read_text()) == {ahu.topic: None}, known.read_text)
+    ranges = server.do("ranges")["count"]
+    # The points have other numbers, on the connection that is there.
+    node.reload(device(plain, log))
+    node.wait_value(supply, v=21.5, q="good")
+    assert server.do("ranges")["count"] == ranges
+    # Connected anew, it is read from then on when it last answered.
+    node.reload(device(*POINTS, backfill_max="2d"))
+    until(lambda: server.do("ranges")["count"] > ranges, server.said)
+    until(lambda: json.loads(known.read_text()) == {ahu.topic: None}, known.read_text)
+    assert values(node, supply).count(42.0) == 1
+    node.reload()
+    until(lambda: json.loads(known.read_text()) == {}, known.read_text)
