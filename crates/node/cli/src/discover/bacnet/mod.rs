@@ -127,7 +127,7 @@ async fn look(shard: &Rc<Shard>, args: &BacnetArgs) -> Result<Vec<Found>> {
         }
     });
     // The survey begins with its first deadline.
-    endpoint.with(|survey, now| tieline_net::DatagramMachine::handle_timeout(survey, now));
+    endpoint.with(tieline_net::DatagramMachine::handle_timeout);
     let why = ended.await;
     ticks.abort();
     progress.clear();

@@ -1,4 +1,4 @@
-//! One BACnet device: its polls, its commands, its subscriptions, and what its answers mean.
+//! One BACnet device: its polls, its commands, and what its answers mean.
 
 use super::parts::{Part, Plan, Wanted};
 use super::past::Past;
@@ -12,18 +12,16 @@ use crate::field::presence::Presence;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::{Rc, Weak};
-use tieline_bacnet::client::{Change, Failure, RequestError};
+use tieline_bacnet::client::{Failure, RequestError};
 use tieline_bacnet::device::{DeviceEvent, JobId};
 use tieline_bacnet::service::Write;
-use tieline_bacnet::{ObjectId, PropertyId, PropertyRef, Value as Wire};
+use tieline_bacnet::{ObjectId, PropertyRef, Value as Wire};
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
 use tieline_net::Endpoint;
 use tieline_poll::{PollClass, PollResult};
 
 /// Datagrams of a request in a row that stay unanswered, and the device is away.
 const SILENT_MAX: u32 = 3;
-/// Subscriptions that are asked for at a time: reads and commands have their turn between them.
-const SUBSCRIBE_AT_ONCE: usize = 8;
 
 /// The results of a read, each with its property.
 type Results = [(PropertyRef, Result<Wire, Failure>)];
@@ -51,19 +49,19 @@ pub(super) struct BacnetDevice {
     pub(super) endpoint: Endpoint<Site>,
     pub(super) member: Member,
     pub(super) config: BacnetConfig,
-    plan: Plan,
+    pub(super) plan: Plan,
     parts: RefCell<Vec<Part>>,
     /// The parts must be planned again.
-    is_changed: Cell<bool>,
+    pub(super) is_changed: Cell<bool>,
     tasks: RefCell<HashMap<JobId, Task>>,
     /// What the device does not have: it is not asked again until it has changed.
     absent: RefCell<HashSet<Wanted>>,
     /// Points of which a refusal is in the log.
-    noted: RefCell<HashSet<u32>>,
+    pub(super) noted: RefCell<HashSet<u32>>,
     /// By object.
-    told: HashMap<ObjectId, Vec<u32>>,
-    to_subscribe: RefCell<VecDeque<ObjectId>>,
-    subscribed: RefCell<HashSet<ObjectId>>,
+    pub(super) told: HashMap<ObjectId, Vec<u32>>,
+    pub(super) to_subscribe: RefCell<VecDeque<ObjectId>>,
+    pub(super) subscribed: RefCell<HashSet<ObjectId>>,
     silent_in_row: Cell<u32>,
     pub(super) changes: Cell<u64>,
     pub(super) presence: Presence,
@@ -171,26 +169,6 @@ impl BacnetDevice {
         self.go_on();
     }
 
-    fn take_subscriptions(&self, old: &Self) {
-        let (kept, over): (HashSet<_>, HashSet<_>) =
-            old.subscribed.take().into_iter().partition(|object| self.told.contains_key(object));
-        let waiting = old.to_subscribe.take();
-        let over = over.into_iter().chain(old.told.keys().copied().filter(|object| !self.told.contains_key(object)));
-        self.endpoint.with(|site, now| {
-            site.call(self.member, |device, client| {
-                over.for_each(|object| device.unsubscribe(object));
-                device.handle_timeout(now, client);
-            })
-        });
-        let new = self.told.keys().copied().filter(|object| !old.told.contains_key(object));
-        *self.to_subscribe.borrow_mut() =
-            waiting.into_iter().filter(|object| self.told.contains_key(object)).chain(new).collect();
-        *self.subscribed.borrow_mut() = kept;
-        if self.presence.is_online() {
-            (0..SUBSCRIBE_AT_ONCE).for_each(|_| self.subscribe_next());
-        }
-    }
-
     /// The device leaves: what has not ended by now never will.
     pub(super) fn end(&self) {
         self.past.went(&self.topic);
@@ -203,10 +181,6 @@ impl BacnetDevice {
 
     pub(super) fn now(&self) -> Now {
         self.endpoint.shard().now()
-    }
-
-    pub(super) fn subscriptions(&self) -> usize {
-        self.subscribed.borrow().len()
     }
 
     /// Reads properties for a task.
@@ -242,15 +216,8 @@ impl BacnetDevice {
             DeviceEvent::Learned(Err(failure)) => self.not_learned(now, &failure),
             DeviceEvent::Read { job, results } => self.answered(now, job, &results),
             DeviceEvent::Written { job, result } => self.written(now, job, result),
-            DeviceEvent::Subscribed(object) => {
-                self.subscribed.borrow_mut().insert(object);
-                self.subscribe_next();
-            }
-            DeviceEvent::NotSubscribed(object, failure) => {
-                self.note_unsubscribed(object, &failure);
-                self.subscribed.borrow_mut().remove(&object);
-                self.subscribe_next();
-            }
+            DeviceEvent::Subscribed(object) => self.subscribed(object),
+            DeviceEvent::NotSubscribed(object, failure) => self.not_subscribed(object, &failure),
             DeviceEvent::Changed(change) => self.changed(now, &change),
             DeviceEvent::Log { job, part } => {
                 if self.tasks.borrow_mut().remove(&job).is_some() {
@@ -370,15 +337,6 @@ impl BacnetDevice {
     }
 
     /// Says once that the device does not tell changes: of all objects it is the same reason.
-    fn note_unsubscribed(&self, object: ObjectId, failure: &Failure) {
-        let said = "the device does not tell changes of an object, which is polled";
-        if self.noted.borrow_mut().insert(u32::MAX) {
-            tracing::warn!(device = %self.topic, %object, %failure, "{said}");
-        } else {
-            tracing::debug!(device = %self.topic, %object, %failure, "{said}");
-        }
-    }
-
     /// Reads everything, besides the polls.
     pub(super) fn read_all(&self) {
         let parts = self.parts.borrow().clone();
@@ -388,7 +346,7 @@ impl BacnetDevice {
         }
     }
 
-    fn batch_end(&self, now: Now) {
+    pub(super) fn batch_end(&self, now: Now) {
         if let Some(reporter) = self.reporter() {
             reporter.batch_end(now, None);
         }
@@ -415,47 +373,6 @@ impl BacnetDevice {
     pub(super) fn forget_absent(&self) {
         self.absent.borrow_mut().clear();
         self.noted.borrow_mut().clear();
-    }
-
-    // Changes that the device tells.
-
-    pub(super) fn subscribe_all(&self) {
-        *self.to_subscribe.borrow_mut() = self.told.keys().copied().collect();
-        (0..SUBSCRIBE_AT_ONCE).for_each(|_| self.subscribe_next());
-    }
-
-    fn subscribe_next(&self) {
-        self.is_changed.set(true);
-        let Some(object) = self.to_subscribe.borrow_mut().pop_front() else { return };
-        let asked = self.endpoint.with(|site, now| {
-            site.call(self.member, |device, client| {
-                let asked = device.subscribe(now, object);
-                device.handle_timeout(now, client);
-                asked
-            })
-        });
-        if let Some(Err(error)) = asked {
-            tracing::warn!(device = %self.topic, %object, %error, "changes are not asked for: the point is polled");
-        }
-    }
-
-    fn changed(&self, now: Now, change: &Change) {
-        let Some(points) = self.told.get(&change.object) else { return };
-        let find = |wanted| change.values.iter().find(|(property, index, _)| *property == wanted && index.is_none());
-        let Some((_, _, value)) = find(PropertyId::PRESENT_VALUE) else { return };
-        let flags = find(PropertyId::STATUS_FLAGS).map(|(_, _, flags)| flags).filter(|_| self.config.status_flags);
-        self.changes.update(|changes| changes + 1);
-        if !self.presence.is_online() {
-            return;
-        }
-        let Some(reporter) = self.reporter() else { return };
-        let mut readings = reporter.readings(now);
-        for number in points {
-            let Some(point) = self.plan.point(*number) else { continue };
-            readings.push(reading(PointId(*number), value, point.kind, flags));
-        }
-        drop(readings);
-        self.batch_end(now);
     }
 
     // Commands.

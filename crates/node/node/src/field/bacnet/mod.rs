@@ -8,7 +8,7 @@
 //! Devices with the same settings of their socket share it. A device is asked what it takes before anything else; then its
 //! points are read by as many requests as that needs, and the objects whose changes it shall tell are subscribed to.
 //!
-//! Read first: this file, then `site.rs`, `device.rs` and `probe.rs`.
+//! Read first: this file, then `site.rs`, `device.rs`, `probe.rs` and `subscriptions.rs`.
 
 mod counters;
 mod decoder;
@@ -17,6 +17,7 @@ mod parts;
 mod past;
 mod probe;
 mod site;
+mod subscriptions;
 mod values;
 
 use self::device::BacnetDevice;
