@@ -36,7 +36,7 @@ class Passing:
     """Passes bytes between two ends, each a way to read and a way to write, until either ends."""
 
     def __init__(self, one, other):
-        self.ends = (one, other)
+        self.ends, self.is_over = (one, other), False
         for source, sink in ((one, other), (other, one)):
             threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
 
@@ -46,6 +46,7 @@ class Passing:
                 sink.write(data)
         except OSError:
             pass
+        self.is_over = True
         for end in self.ends:
             end.close()
 
@@ -155,6 +156,22 @@ def accepting(handle):
 
     threading.Thread(target=accept, daemon=True).start()
     return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+class Gate:
+    """Passes connections on to a TCP peer, and counts them."""
+
+    def __init__(self, target):
+        self.target, self.connections, self.passing = target, 0, []
+        self.address = accepting(self._pass)
+
+    def _pass(self, connection):
+        self.connections += 1
+        self.passing.append(Passing(Stream(connection), tcp(self.target)))
+
+    def open(self):
+        """Connections that have not ended."""
+        return sum(not passing.is_over for passing in self.passing)
 
 
 class Tls:

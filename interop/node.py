@@ -75,13 +75,23 @@ class Node:
     WORDS = ()
 
     def __init__(self, folder, *devices, more="", data=None, environment=None):
-        self.folder, self.devices, self.environment = Path(folder), devices, environment or {}
+        self.folder, self.environment = Path(folder), environment or {}
         self.data = Path(data) if data else self.folder / "data"
         self.config = self.folder / "tieline.toml"
+        self.configure(*devices, more=more)
+        self.start()
+
+    def configure(self, *devices, more=""):
+        """Writes the configuration and the point lists; a node that runs reads them when it reloads."""
+        self.devices = devices
         self.config.write_text("\n".join(['[node]\nname = "test"\n', more, *(device.toml() for device in devices)]))
         for device in devices:
             (self.folder / f"{device.name}.csv").write_text(device.csv())
-        self.start()
+
+    def reload(self, *devices, more="", check=True):
+        """Has it read another configuration; what `tieline reload` came to."""
+        self.configure(*devices, more=more)
+        return tieline("reload", "--http", self.http, check=check)
 
     def start(self, http="127.0.0.1:0", mqtt="127.0.0.1:0"):
         addresses = ["--http", http, "--mqtt", mqtt, "--json"]

@@ -29,8 +29,8 @@ class Pump(ModbusDevice):
         ("guarded", "holding-register", 12, {"writable": "true", "allow_when": "run == false", "revert": "none"}),
     ]
 
-    def __init__(self, address, name="pump"):
-        super().__init__(name, address, self.POINTS)
+    def __init__(self, address, name="pump", points=POINTS, **modbus):
+        super().__init__(name, address, points, **modbus)
 
 
 @pytest.fixture
@@ -544,3 +544,22 @@ def test_requests_that_cannot_be_read(pump):
     assert (status, answer["reason"]) == (400, "malformed"), answer
     assert node.request("/v1/set", {"points": [], "retries": 3})[0] == 400
     assert writes(server) == []
+
+
+@pytest.mark.parametrize("modbus", [{}, {"timeout": "3s"}], ids=["kept", "reconnected"])
+def test_what_is_held_goes_on_when_the_points_change(pump, modbus):
+    """The points have other numbers, one has another interlock, and the device may be connected anew."""
+    server, device, node = pump
+    speed, guarded = device.point("speed"), device.point("guarded")
+    reserve(node, device, "anna", task="night")
+    assert set_points(node, "anna", (speed, 1700))["status"] == "success"
+    assert set_points(node, "anna", (guarded, 4))["status"] == "success"
+    run, was_speed, gentle, _ = Pump.POINTS
+    locked = ("guarded", "holding-register", 12, {"writable": "true", "allow_when": "run == true", "revert": "none"})
+    node.reload(Pump(server.address, points=[locked, gentle, was_speed, run], **modbus), more='[control]\nreturn_within = "3s"')
+    node.wait_value(speed, v=1700, q="good")
+    assert set_points(node, "bert", (speed, 1))["points"][0]["reason"] == "reserved"
+    assert set_points(node, "anna", (guarded, 5))["points"][0]["reason"] == "interlock"
+    assert node.request("/v1/reservations/cancel", {"task": "night", "requester": "anna"})[0] == 200
+    check_writes(server, 10, 1700, 1500)
+    check_writes(server, 12, 4)

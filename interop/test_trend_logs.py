@@ -107,3 +107,30 @@ def test_a_log_of_several_points(server, start_node):
     for name, first in (("supply", 100.0), ("outside", 200.0)):
         wait_values(node, device.point(name), [first + number for number in range(10)])
         assert values(node, device.point(name)).count(first) == 1
+
+
+def test_a_reload_reads_a_log_that_comes_and_no_record_twice(server, start_node):
+    server.do("log 600 42")
+    device = lambda *points, **more: BacnetDevice("ahu", server.address, list(points), **more)
+    log, plain = POINTS
+    node = start_node(device(plain))
+    ahu = device(*POINTS)
+    supply, outside = ahu.point("supply"), ahu.point("outside")
+    node.wait_value(outside, v=-3.25, q="good")
+    known = node.data / "trend-logs.json"
+    assert not known.exists()
+    node.reload(ahu)
+    wait_values(node, supply, [42.0])
+    until(lambda: json.loads(known.read_text()) == {ahu.topic: None}, known.read_text)
+    ranges = server.do("ranges")["count"]
+    # The points have other numbers, on the connection that is there.
+    node.reload(device(plain, log))
+    node.wait_value(supply, v=21.5, q="good")
+    assert server.do("ranges")["count"] == ranges
+    # Connected anew, it is read from then on when it last answered.
+    node.reload(device(*POINTS, backfill_max="2d"))
+    until(lambda: server.do("ranges")["count"] > ranges, server.said)
+    until(lambda: json.loads(known.read_text()) == {ahu.topic: None}, known.read_text)
+    assert values(node, supply).count(42.0) == 1
+    node.reload()
+    until(lambda: json.loads(known.read_text()) == {}, known.read_text)

@@ -1,7 +1,8 @@
 """A Modbus server of pymodbus: TCP, TLS, or RTU frames over TCP; several units behind one connection.
 
-Commands: `set UNIT TABLE ADDRESS VALUE…`, `get UNIT TABLE ADDRESS COUNT`, `quit`. Tables are coils, discrete-inputs,
-holding-registers and input-registers. Each write of a client is said: `{"write": …}`.
+Commands: `set UNIT TABLE ADDRESS VALUE…`, `get UNIT TABLE ADDRESS COUNT`, `restart`, `quit`. Tables are coils, discrete-inputs,
+holding-registers and input-registers. Each write of a client is said: `{"write": …}`; with `--reads` each read, too, when its
+answer has been given to the connection. A restart ends all connections, and all values are 0 then.
 """
 
 import argparse
@@ -22,10 +23,14 @@ CODES = {"coils": 1, "discrete-inputs": 2, "holding-registers": 3, "input-regist
 IDENTITY = {"VendorName": "Acme", "ProductCode": "PM-5", "MajorMinorRevision": "1.2"}
 
 
-def device(unit, addresses):
-    """Four tables of as many addresses, which say what clients write."""
+def device(unit, addresses, says_reads=False):
+    """Four tables of as many addresses, which say what clients write, and perhaps what they read."""
 
     async def watch(function, start, address, count, registers, values):
+        if values is None and says_reads:
+            read = {"unit": unit, "address": address, "values": [int(value) for value in registers[address : address + count]]}
+            # In a later turn of the loop than the answer.
+            asyncio.get_running_loop().call_later(0.005, lambda: lines.say(read=read))
         if values is not None:
             lines.say(write={"unit": unit, "function": function, "address": address, "values": [int(value) for value in values]})
 
@@ -47,22 +52,41 @@ def server_of(arguments, devices):
 
 async def run(server, words):
     match words:
+        case ["restart"]:
+            await server.restart()
         case ["set", unit, table, address, *values]:
             values = [bool(int(value)) if CODES[table] < 3 else int(value, 0) for value in values]
-            refused = await server.context.async_setValues(int(unit), CODES[table], int(address), values)
+            refused = await server.running.context.async_setValues(int(unit), CODES[table], int(address), values)
             if isinstance(refused, ExcCodes):
                 raise ValueError(f"exception {refused}")
         case ["get", unit, table, address, count]:
-            values = await server.context.async_getValues(int(unit), CODES[table], int(address), int(count))
+            values = await server.running.context.async_getValues(int(unit), CODES[table], int(address), int(count))
             return {"values": [int(value) for value in values]}
         case _:
             raise ValueError("set, get or quit expected")
 
 
+class Restarting:
+    """A server that can be started again at its address."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+
+    async def start(self):
+        units = [device(unit, self.arguments.addresses, self.arguments.reads) for unit in self.arguments.units]
+        self.running = server_of(self.arguments, units)
+        await self.running.serve_forever(background=True)
+        host, self.arguments.port = self.running.transport.sockets[0].getsockname()[:2]
+        return f"{host}:{self.arguments.port}"
+
+    async def restart(self):
+        await self.running.shutdown()
+        await self.start()
+
+
 async def serve(arguments):
-    server = server_of(arguments, [device(unit, arguments.addresses) for unit in arguments.units])
-    await server.serve_forever(background=True)
-    lines.say(listen="{}:{}".format(*server.transport.sockets[0].getsockname()[:2]))
+    server = Restarting(arguments)
+    lines.say(listen=await server.start())
     loop = asyncio.get_running_loop()
 
     def read():
@@ -81,6 +105,7 @@ def main():
     parser.add_argument("--units", type=int, nargs="+", default=[1])
     parser.add_argument("--addresses", type=int, default=1000, help="of each table")
     parser.add_argument("--rtu", action="store_true")
+    parser.add_argument("--reads", action="store_true", help="says what is read")
     parser.add_argument("--tls", help="a folder with server.pem, server.key and authority.pem")
     asyncio.run(serve(parser.parse_args()))
 

@@ -21,6 +21,7 @@ pub const IEC_ROLES: [(&str, &[&str]); 7] = [
             "allow admin #",
             "allow admin $views",
             "allow admin $clock",
+            "allow admin $config",
         ],
     ),
     ("INSTALLER", &["allow read #", "allow read $SYS/#", "allow publish #"]),

@@ -1,5 +1,9 @@
 //! Requests, queues of devices, and ends.
 
+mod replace;
+
+pub(crate) use replace::{ByTopic, Follows};
+
 use crate::audit::Note;
 use crate::point::{cut, shown};
 use crate::refusals::{away_unsent, lost, reasons, refusal, short, timed_out, timed_out_unsent, unanswered, unknown};
@@ -107,16 +111,14 @@ impl Control {
         if self.points.contains_key(&point.topic) {
             return Err(PointError::TopicTwice { topic: point.topic });
         }
-        self.devices.entry(point.device).or_default();
+        self.add_device(point.device);
         self.points.insert(point.topic.clone(), Arc::new(point));
         Ok(())
     }
 
-    /// Forgets the points of a device; what is under way ends as if the device were lost.
-    pub fn remove_device(&mut self, now: Now, device: DeviceId) {
-        self.handle_link(now, device, false);
-        self.devices.remove(&device);
-        self.points.retain(|_, point| point.device != device);
+    /// Adds a device: whether it can be reached is known before it has a point.
+    pub fn add_device(&mut self, device: DeviceId) {
+        self.devices.entry(device).or_default();
     }
 
     /// The point of a topic.
@@ -176,7 +178,7 @@ impl Control {
         };
         self.counts.requested += 1;
         self.deadlines.add(pending.deadline, command_id);
-        self.busy.insert((pending.point.device, pending.command.point), command_id);
+        self.busy.insert((pending.point.device, pending.point.point), command_id);
         if let Some(device) = self.devices.get_mut(&pending.point.device) {
             device.waiting.push_back(command_id);
         }
@@ -404,7 +406,7 @@ impl Control {
     fn forget(&mut self, command_id: CommandId) {
         if let Some(pending) = self.pending.remove(&command_id) {
             self.deadlines.remove(pending.deadline, command_id);
-            self.busy.remove(&(pending.point.device, pending.command.point));
+            self.busy.remove(&(pending.point.device, pending.point.point));
         }
     }
 

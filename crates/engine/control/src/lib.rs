@@ -37,6 +37,7 @@
 //! | `out_of_range` | the value is outside the limits of the point, or its raw value is beyond 64 bits |
 //! | `not_supported_mode` | the point does not allow select-before-operate, or direct operate |
 //! | `away` | the device is not connected, or was lost before it answered |
+//! | `point_changed` | the configuration of the point changed before the command was sent; ask again |
 //! | `busy` | a command for the same point is in progress |
 //! | `queue_full` | too many requests wait for the device, or in total |
 //! | `audit_full` | the audit log is too slow: no command is sent that could not be recorded |
@@ -120,7 +121,7 @@ mod schedule;
 pub use audit::{AuditRecord, Phase};
 pub use batch::{Action, Answer, Batch, BatchDone, BatchEntry, BatchEvent, DryRun, PointOutcome, WouldSend};
 pub use control::Control;
-pub use coordinator::{Coordinator, CoordinatorLimits, CoordinatorStats};
+pub use coordinator::{Coordinator, CoordinatorLimits, CoordinatorStats, DevicePoints, PointChange};
 pub use entry::{Entry, HoldRecord, OverrideRecord};
 pub use limits::{Limits, Stats};
 pub use overrides::{NewOverride, Overrides, STAGGER};

@@ -108,6 +108,13 @@ pub enum PointError {
         /// The point's topic.
         topic: Topic,
     },
+    /// The rules of a point do not fit it.
+    Rules {
+        /// The point's topic.
+        topic: Topic,
+        /// What was found, and what was expected.
+        detail: String,
+    },
     /// As many points as [`crate::Limits::points_max`] are here.
     PointsFull {
         /// The limit.
@@ -124,6 +131,7 @@ impl fmt::Display for PointError {
                 write!(f, "the scaling of {topic} cannot be undone, expected finite numbers and a scale other than 0")
             }
             Self::NoMode { topic } => write!(f, "{topic} allows no mode, expected select, direct or both"),
+            Self::Rules { topic, detail } => write!(f, "the rules of {topic} do not fit it: {detail}"),
             Self::PointsFull { max } => write!(f, "{max} points can be commanded, which is the limit"),
         }
     }

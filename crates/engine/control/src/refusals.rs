@@ -38,6 +38,10 @@ pub(crate) fn away_unsent() -> Refusal {
     refusal("away", "the device was lost before the command was sent".into())
 }
 
+pub(crate) fn changed_unsent() -> Refusal {
+    refusal("point_changed", "the configuration of the point changed before the command was sent".into())
+}
+
 pub(crate) fn timed_out() -> Refusal {
     Refusal::unknown("timeout", "the device did not answer in time; the command may have been carried out".into())
 }

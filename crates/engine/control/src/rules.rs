@@ -1,6 +1,7 @@
 //! What holds for a point beside its range: how fast and how often it may change, what other points must show, what
 //! confirms a command, and what a revert does.
 
+use crate::ControlPoint;
 use crate::point::{cut, shown};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -29,6 +30,21 @@ pub struct PointRules {
     pub interval_min: Option<Duration>,
     /// What must hold while the point is commanded; all of them. A revert does not ask.
     pub interlocks: Vec<Interlock>,
+}
+
+impl PointRules {
+    /// Whether a point can have these rules.
+    pub(crate) fn check(&self, point: &ControlPoint) -> Result<(), Refusal> {
+        let numbers = [self.step_max, self.rate_max, self.read_back.as_ref().map(|by| by.tolerance)];
+        if numbers.into_iter().flatten().any(|number| !(number >= 0.0 && number.is_finite())) {
+            let detail = format!("a number in the rules of {} is not finite or is below zero", point.topic);
+            return Err(Refusal::new("out_of_range", detail));
+        }
+        match &self.revert {
+            RevertTo::Value(value) => point.command(value, None).map(drop),
+            RevertTo::Nothing | RevertTo::Previous | RevertTo::Relinquish => Ok(()),
+        }
+    }
 }
 
 /// What a revert does.

@@ -348,3 +348,36 @@ fn nothing_is_commanded_that_cannot_be_recorded() {
     assert_eq!(phases, 4);
     assert_eq!(control.stats().audit_lost + u64::try_from(records.len()).unwrap(), 18 + 4);
 }
+
+/// Points change while commands wait: what waits for a point that is the same is sent, and no other.
+#[test]
+fn a_command_is_sent_to_the_point_that_it_was_asked_for_or_not_at_all() {
+    let mut control = control(Limits::default());
+    for (id, topic) in [(1, "d/cb1"), (2, "d/cb2"), (3, "d/cb3")] {
+        control.handle_request(at(0), request(id, topic, true)).unwrap();
+    }
+    let out = control.poll_command(at(0)).unwrap();
+    assert_eq!(out.command.point, PointId(1));
+    let devices = [D].into_iter().collect();
+    let other = ControlPoint { modes: Modes { direct: false, ..BOTH }, ..breaker("d/cb2", D.0, 1) };
+    let points = vec![breaker("d/cb1", D.0, 4), other, breaker("d/cb3", D.0, 2)];
+    let taken = [breaker("away/cb", D.0, 1)];
+    assert!(matches!(control.check_points(&devices, taken.iter()), Err(PointError::TopicTwice { .. })));
+    control.replace_points(at(1), &devices, points).unwrap();
+    assert_eq!(ends(&mut control), ["2 point_changed 1"]);
+    let refused = control.handle_request(at(1), request(5, "d/cb1", true)).unwrap_err();
+    assert_eq!(refused.reason, "busy");
+    // What is out ends as it would have, and the next goes to the same point, by its new number.
+    control.handle_outcome(at(2), D, out.command_id, Ok(()));
+    let next = control.poll_command(at(2)).unwrap();
+    assert_eq!((next.command.point, ends(&mut control)), (PointId(2), vec!["1 ok 2".to_string()]));
+    control.replace_points(at(3), &devices, Vec::new()).unwrap();
+    let refused = control.handle_request(at(3), request(4, "d/cb1", true)).unwrap_err();
+    assert_eq!(refused.reason, "unknown_topic");
+    control.forget_devices(at(4), devices);
+    assert_eq!(ends(&mut control), ["3 away 4"]);
+    assert_eq!((control.stats().points, control.stats().under_way), (1, 0));
+    let log = log(&mut control);
+    assert!(log.iter().any(|line| line.contains("dropped point_changed")), "{log:?}");
+    assert!(log.last().unwrap().ends_with("lost away"), "{log:?}");
+}

@@ -6,7 +6,7 @@
 //!       └──────── datagram, where it goes ──────┘
 //! ```
 //!
-//! There is nothing to connect or to close: whether a peer is there the protocol finds out. A datagram that the system does
+//! There is nothing to connect: whether a peer is there the protocol finds out, and the socket is served until it is closed. A datagram that the system does
 //! not take for good, such as one to a network without a route, is dropped and counted, as the network might drop it; while
 //! the socket has no room, the machine keeps what it has.
 
@@ -18,13 +18,19 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 use tieline_core::{Instant, Now};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// Datagrams that one wake takes, or sends, before others have their turn.
 const BATCH_MAX: usize = 64;
+
+/// How long a socket that is to be closed may have no room for what is left to send.
+const CLOSE_WAIT: Duration = Duration::from_millis(100);
 
 /// Bytes that the system may keep while others have their turn: it takes as many of them as it allows.
 const UNREAD_BYTES: usize = 4 << 20;
@@ -67,6 +73,8 @@ struct Inner<M> {
     broadcasts: Cell<bool>,
     /// The machine was called.
     work: Notify,
+    /// The socket is to be closed.
+    is_closing: Cell<bool>,
 }
 
 impl<M> Clone for Endpoint<M> {
@@ -103,8 +111,9 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
     /// A machine of a shard, without a socket.
     #[must_use]
     pub fn new(shard: &Rc<Shard>, machine: M) -> Self {
-        let (machine, broadcasts) = (RefCell::new(machine), Cell::new(false));
-        Self(Rc::new(Inner { shard: Rc::clone(shard), machine, broadcasts, work: Notify::new() }))
+        let machine = RefCell::new(machine);
+        let (broadcasts, is_closing) = (Cell::new(false), Cell::new(false));
+        Self(Rc::new(Inner { shard: Rc::clone(shard), machine, broadcasts, work: Notify::new(), is_closing }))
     }
 
     /// The shard.
@@ -130,7 +139,14 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
         look(&self.0.machine.borrow())
     }
 
-    /// Opens the socket and serves it until the shard ends. Returns the address that it has.
+    /// Sends what the machine has to send, as far as the socket takes it, and closes the socket: the task of
+    /// [`Endpoint::start`] ends then.
+    pub fn close(&self) {
+        self.0.is_closing.set(true);
+        self.0.work.notify_one();
+    }
+
+    /// Opens the socket and serves it until [`Endpoint::close`]. Returns the address that it has, and the task that serves it.
     ///
     /// # Errors
     /// The local address cannot be taken, or the system does not take the marks.
@@ -139,7 +155,7 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
         local: SocketAddr,
         marks: Option<Marks>,
         owner: impl EndpointOwner<M> + 'static,
-    ) -> io::Result<SocketAddr> {
+    ) -> io::Result<(SocketAddr, JoinHandle<()>)> {
         let socket = UdpSocket::bind(local).await?;
         marks.map_or(Ok(()), |marks| marks.apply(&socket))?;
         let options = SockRef::from(&socket);
@@ -147,8 +163,8 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
         options.set_broadcast(self.0.broadcasts.get())?;
         let address = socket.local_addr()?;
         let endpoint = self.clone();
-        tokio::task::spawn_local(async move { endpoint.run(&socket, owner).await });
-        Ok(address)
+        let task = tokio::task::spawn_local(async move { endpoint.run(&socket, owner).await });
+        Ok((address, task))
     }
 
     async fn run(self, socket: &UdpSocket, mut owner: impl EndpointOwner<M>) {
@@ -156,6 +172,14 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
         loop {
             self.tell(&mut owner);
             let sent = self.send(socket, &mut out);
+            if self.0.is_closing.get() {
+                // What is left is sent as soon as there is room, or not at all.
+                let has_room = sent != Sent::All && timeout(CLOSE_WAIT, socket.writable()).await.is_ok();
+                if has_room && self.send(socket, &mut out) == Sent::Batch {
+                    continue;
+                }
+                return;
+            }
             if sent == Sent::Batch {
                 tokio::task::yield_now().await;
             }

@@ -107,6 +107,8 @@ pub enum Verb {
     /// Take devices or points from all programs, by a pattern
     #[command(subcommand)]
     Override(OverrideVerb),
+    /// Have a node read its configuration file again: devices, point lists, views
+    Reload(NodeArgs),
     /// Topics derived from topics
     #[command(subcommand)]
     Views(ViewsVerb),

@@ -141,6 +141,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("override off", &["tieline override off 'site/ahu1'", "tieline override off --all"]),
     ("override list", &["tieline override list"]),
+    ("reload", &["tieline reload", "tieline reload --json"]),
     ("views check", &["tieline views check --config plant.toml"]),
     (
         "views test",

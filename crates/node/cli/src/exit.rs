@@ -87,7 +87,8 @@ Exit codes:
   4  no node answers at the address: nothing was sent
   5  outcome unknown: sent, and no answer came; it may have been carried out
   6  accepted by the device, and no reading confirmed it in time (tieline command, set, revert)
-  7  done in part: some points were refused (tieline set, revert), or something of the input was left out (tieline import)";
+  7  done in part: some points were refused (tieline set, revert); something of the input was left out (tieline import);
+     a device could not be started (tieline reload)";
 
 #[cfg(test)]
 mod tests {

@@ -24,6 +24,7 @@ mod import;
 mod lines;
 mod log;
 mod man;
+mod reload;
 mod run;
 mod seal;
 mod serve;
@@ -93,6 +94,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Release(args) => control::release(&args),
         Verb::Override(verb) => control::override_verb(&verb),
         Verb::Views(verb) => views::views(&verb),
+        Verb::Reload(args) => reload::reload(&args),
         Verb::Context(verb) => context::context(&verb),
         Verb::Access(verb) => access::access(&verb),
         Verb::Delta(verb) => delta::delta(&verb),

@@ -76,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 60] = [
+const VERBS: [&[&str]; 61] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -132,6 +132,7 @@ const VERBS: [&[&str]; 60] = [
     &["access", "check"],
     &["access", "roles"],
     &["access", "verify"],
+    &["reload"],
     &["views", "check"],
     &["views", "test"],
     &["views", "reload"],

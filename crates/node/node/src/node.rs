@@ -1,38 +1,36 @@
 //! A node from start to stop: its threads, and the order in which they start and stop.
 
 mod folder;
-mod homes;
 mod in_process;
 
 pub use in_process::{InProcessBroker, InProcessListener, Waiting};
 
 use self::folder::FolderLock;
-use self::homes::homes;
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
 use crate::broker::listeners::{self, Addresses, Entrances};
 use crate::broker::{Broker, STALL, http_answer};
 use crate::bus::ledger::{LedgerBatches, LedgerOwner, Opened};
-use crate::bus::reload::reload_views;
+use crate::bus::ownership::{lanes, unpublished};
+use crate::bus::reload::{FieldShards, KnownDevices, Reloader, ShardParts};
 use crate::bus::reserved::Reserved;
 use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Receipt};
-use crate::config::{Config, MqttConfig, Numbered, Priority, Source, TopicRule};
+use crate::config::{Config, MqttConfig, TopicRule};
 use crate::control::Commands;
 use crate::control::audit::AuditLog;
 use crate::control::state::{self, Record};
-use crate::field::{self, FieldHandle, Positions};
+use crate::field::{DeviceTable, Positions};
 use crate::history::{HistoryOwner, OnChange, Recorder};
 use crate::http::{About, App, state_of};
 use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use tieline_core::{DeviceId, Filter, Now, Timestamp, Topic};
+use tieline_core::{Filter, Now, Timestamp, Topic};
 use tieline_ledger::Image;
 use tieline_net::{Clock, Counters, ShardThread, SocketShards};
 use tieline_poll::DeviceState;
@@ -50,15 +48,13 @@ const CLIENT_SUBSCRIPTIONS_MAX: usize = 100_000;
 pub struct Node {
     // In the order in which they stop: what brings work in goes first.
     http_thread: ShardThread,
-    field: Vec<FieldHandle>,
+    reloader: Arc<Reloader>,
     bus: BusHandle,
     bus_thread: ShardThread,
     _kept: (HistoryOwner, LedgerOwner, ClockOwner, FolderLock),
     http: SocketAddr,
     mqtt: Addresses,
     tls: Arc<CertificateCache>,
-    source: Source,
-    devices: Arc<[Topic]>,
 }
 
 /// How many devices are in which state.
@@ -133,27 +129,25 @@ impl Node {
         let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, history, traces, positions } =
             open_data(config, folder, clock, &bus)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
-        let devices = numbered(config);
-        let shards = shard_count(config.node.workers, devices.len());
-        let homes = homes(&config.devices, shards);
-        let shard_of =
-            |id: DeviceId| usize::try_from(id.0).ok().and_then(|id| homes.get(id).copied()).unwrap_or_default();
-        let commands = Commands::new(config, &devices, shard_of, audit, bus.tells()).map_err(StartError::Control)?;
+        let shards = worker_count(config.node.workers).min(config.devices.len());
+        let change = DeviceTable::default().change_to(&config.devices, config.history.enabled, shards);
+        let known = KnownDevices::of(change.table.devices());
+        let placed = change.table.places().iter().map(|placed| (&placed.device, placed.shard));
+        let commands = Commands::new(config, placed, audit, bus.tells()).map_err(StartError::Control)?;
         let commands = commands.restored(clock.now(), control);
-        let recorder = Recorder::new(&config.history, history.handle(), unpublished(config), bus.stored());
+        let recorder = Recorder::new(&config.history, history.handle(), unpublished(&config.devices), bus.stored());
         let (mqtt_counters, field_counters) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
-        let reserved = Arc::new(Reserved::of(&devices));
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
-            reserved: Arc::clone(&reserved),
+            reserved: known.reserved(),
             entrances: entrances(config, authenticator.clone()),
             authenticator: authenticator.clone(),
             certificates: Arc::clone(&certificates),
             views: views_of(config)?,
-            lanes: lanes(config),
+            lanes: lanes(&config.mqtt, &config.devices),
             rules: config.topics.clone(),
             opened,
             image,
@@ -176,38 +170,36 @@ impl Node {
             traces: traces.clone(),
             tls: Arc::clone(&certificates),
         };
+        let shards_max = worker_count(config.node.workers);
+        let (counters, lanes, shared) = (field_counters, bus.lanes(), Arc::clone(&certificates));
+        let parts = ShardParts { shards_max, clock, counters, certificates: shared, traces, positions, lanes };
+        let running = (change.table, known.clone(), FieldShards::new(parts));
+        let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running));
         let app = App {
             bus: bus.clone(),
-            devices: config.devices.clone().into(),
-            reserved,
-            source: config.source.clone(),
+            known,
+            reloader: Arc::clone(&reloader),
             about: Arc::new(about),
             has_tls: config.http.tls.is_some(),
             entrance: entrance(config, config.http.listen, &authenticator),
             authenticator,
         };
         let http_thread = start_http(config, clock, listener, app)?;
-        let start_field = |number| {
-            let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
-            let shared = (Arc::clone(&certificates), traces.clone(), positions.clone());
-            field::start(number, here, clock, Arc::clone(&field_counters), shared, bus.lanes())
-        };
-        let field = (0..shards).map(start_field).collect::<Result<Vec<_>, _>>().map_err(StartError::Field)?;
-        let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
+        let devices = change.shards.into_iter().map(|shard| shard.start);
+        reloader.shards().start(devices, shards).map_err(StartError::Field)?;
+        let senders = reloader.shards().senders();
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
-        let (source, tls, _kept) = (config.source.clone(), certificates, (history, ledger, clock_owner, lock));
-        let devices = config.devices.iter().map(|device| device.topic.clone()).collect();
-        Ok(Self { http_thread, field, bus_thread, _kept, http, mqtt, tls, bus, source, devices })
+        let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
+        Ok(Self { http_thread, reloader, bus_thread, _kept, http, mqtt, tls, bus })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
     #[must_use]
     pub fn ended_part(&self) -> Option<&'static str> {
         let ended = |name, is_finished: bool| is_finished.then_some(name);
-        let field = self.field.iter().any(FieldHandle::is_finished);
         ended("bus", self.bus_thread.is_finished())
             .or(ended("http", self.http_thread.is_finished()))
-            .or(ended("field", field))
+            .or(ended("field", self.reloader.shards().has_ended()))
     }
 
     /// Reads all TLS files again, for the handshakes that follow; what is wrong with them is logged, and shown in
@@ -216,19 +208,21 @@ impl Node {
         self.tls.reload(true);
     }
 
-    /// Reads the views of the configuration file again; what is wrong with them is logged, and nothing has changed
-    /// then.
-    pub async fn reload_views(&self) {
-        reload_views(&self.source, &self.bus).await;
+    /// Reads the configuration file again: devices with all that they name, views, TLS files. What is wrong with it is logged,
+    /// and nothing has changed then.
+    pub async fn reload(&self, who: &str) {
+        // It is carried through, whatever becomes of the caller.
+        let (reloader, who) = (Arc::clone(&self.reloader), who.to_owned());
+        let _ = tokio::spawn(async move { drop(reloader.reload(&who).await) }).await;
     }
 
     /// How many devices are in which state; nothing once the node has stopped.
     pub async fn device_counts(&self) -> DeviceCounts {
-        let devices = Arc::clone(&self.devices);
+        let devices = self.reloader.known().all();
         let counts = self.bus.call(move |bus, _| {
             let mut counts = DeviceCounts { total: devices.len(), ..DeviceCounts::default() };
             for device in devices.iter() {
-                let state = state_of(bus, device);
+                let state = state_of(bus, &device.config.topic);
                 counts.online += usize::from(state == DeviceState::Online.name());
                 let settles = [DeviceState::Connecting, DeviceState::Restarting].map(DeviceState::name);
                 counts.connecting += usize::from(settles.contains(&state.as_str()));
@@ -304,23 +298,6 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     Ok(Data { lock, audit, control, ledger, opened, image, wall, clock_owner, history, traces, positions })
 }
 
-/// Devices whose points are no topics.
-fn unpublished(config: &Config) -> HashSet<Topic> {
-    let unpublished = config.devices.iter().filter(|device| !device.publish_points);
-    unpublished.map(|device| device.topic.clone()).collect()
-}
-
-fn numbered(config: &Config) -> Vec<Numbered> {
-    let recorded = config.history.enabled;
-    let devices = config.devices.iter().cloned().zip(0..);
-    devices.map(|(config, id)| Numbered { id: DeviceId(id), config, recorded }).collect()
-}
-
-/// One field shard a core, but no more than there are devices.
-fn shard_count(workers: usize, devices: usize) -> usize {
-    worker_count(workers).min(devices)
-}
-
 /// As many threads as are wanted of a kind: one a core where nothing is said.
 fn worker_count(workers: usize) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -367,22 +344,6 @@ fn entrances(config: &Config, authenticator: Option<Authenticator>) -> Entrances
     Box::new(move |listen| entrance(&config, listen, &authenticator))
 }
 
-/// How urgent topics are: as the configuration of MQTT says, then as that of their device does.
-fn lanes(config: &Config) -> Vec<(Filter, Lane)> {
-    let of = |filters: &[Filter], lane| filters.iter().map(move |filter| (filter.clone(), lane)).collect::<Vec<_>>();
-    let mut lanes = of(&config.mqtt.protection, Lane::Protection);
-    lanes.extend(of(&config.mqtt.bulk, Lane::Bulk));
-    lanes.extend(config.devices.iter().filter_map(|device| {
-        let lane = match device.priority? {
-            Priority::Protection => Lane::Protection,
-            Priority::Monitoring => Lane::Monitoring,
-            Priority::Bulk => Lane::Bulk,
-        };
-        Some((Filter::new(&format!("{}/#", device.topic)).ok()?, lane))
-    }));
-    lanes
-}
-
 /// What the MQTT server is told.
 struct Binding {
     http_answer: Box<[u8]>,
@@ -425,7 +386,7 @@ fn start_bus(
             Err(error) => return drop(report.send(Err(StartError::Thread(error)))),
         };
         let sockets = Rc::new(sockets);
-        let broker = Broker::new(listeners, &config, Arc::clone(&reserved), http_answer, Rc::clone(&sockets));
+        let broker = Broker::new(listeners, &config, http_answer, Rc::clone(&sockets));
         let _ = report.send(Ok(addresses));
         let limits = Limits {
             topics_max: config.topics_max,
@@ -448,7 +409,8 @@ fn start_bus(
         // By a clock in doubt no time has passed while the node was not there.
         let now = shard.now();
         let utc = if wall.doubt().is_some() { image.alive } else { now.utc };
-        bus.restore(Now { utc, ..now }, image, LedgerBatches::new(opened), &reserved);
+        bus.set_reserved(reserved);
+        bus.restore(Now { utc, ..now }, image, LedgerBatches::new(opened));
         bus.settle_holders(now);
         bus.set_sockets(&sockets);
         let bus = Rc::new(RefCell::new(bus));

@@ -27,8 +27,8 @@ impl BacnetServer {
     ) -> io::Result<Self> {
         let endpoint = Endpoint::new(shard, Simulated(server));
         match endpoint.start(SocketAddr::V4(listen), None, EventOwner(told)).await? {
-            SocketAddr::V4(address) => Ok(Self { endpoint, address }),
-            SocketAddr::V6(address) => Err(io::Error::other(format!("{address} is not of IPv4"))),
+            (SocketAddr::V4(address), _) => Ok(Self { endpoint, address }),
+            (SocketAddr::V6(address), _) => Err(io::Error::other(format!("{address} is not of IPv4"))),
         }
     }
 

@@ -31,6 +31,11 @@ use tieline_net::{
     ClientSide, ConnectOver, Datagrams, ListenConfig, ListenOver, Listener, Marks, Owner, SerialConfig, Session, Shard,
     Target, TlsConnect, TlsListen, UdpConnect, UdpListen, keep_connected,
 };
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// How long a session that is closed may take to end.
+pub const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 /// Where the other side is, and what goes between.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,8 +217,44 @@ impl Route {
         self,
         shard: &Rc<Shard>,
         seed: u64,
-        mut start_session: impl FnMut() -> (Session<M>, O) + 'static,
+        start_session: impl FnMut() -> (Session<M>, O) + 'static,
     ) -> std::io::Result<Option<SocketAddr>>
+    where
+        M: Machine + 'static,
+        O: Owner<M> + 'static,
+    {
+        let (address, _task) = self.serve(shard, seed, Rc::default(), start_session).await?;
+        Ok(address)
+    }
+
+    /// Runs the session until the shard ends or it is closed; a new connection takes the place of an old one. `seed`
+    /// spreads the attempts to connect.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn start<M, O>(self, session: Session<M>, seed: u64, owner: O) -> std::io::Result<KeptSession>
+    where
+        M: Machine + 'static,
+        O: Owner<M> + Clone + 'static,
+    {
+        let (shard, stop) = (Rc::clone(session.shard()), Rc::<Notify>::default());
+        let (kept, stopped) = (session.clone(), Rc::clone(&stop));
+        let (address, task) = self.serve(&shard, seed, stopped, move || (session.clone(), owner.clone())).await?;
+        let close = Box::new(move || {
+            stop.notify_one();
+            kept.close();
+        });
+        Ok(KeptSession { address, close, task })
+    }
+
+    /// Serves connections until `stop` is notified; where this side connects, until its session is closed.
+    async fn serve<M, O>(
+        self,
+        shard: &Rc<Shard>,
+        seed: u64,
+        stop: Rc<Notify>,
+        mut start_session: impl FnMut() -> (Session<M>, O) + 'static,
+    ) -> std::io::Result<(Option<SocketAddr>, JoinHandle<()>)>
     where
         M: Machine + 'static,
         O: Owner<M> + 'static,
@@ -221,37 +262,64 @@ impl Route {
         let listen = match self {
             Self::Connect(target) => {
                 let (session, mut owner) = start_session();
-                tokio::task::spawn_local(async move { keep_connected(&session, &target, seed, &mut owner).await });
-                return Ok(None);
+                let kept = async move { keep_connected(&session, &target, seed, &mut owner).await };
+                return Ok((None, tokio::task::spawn_local(kept)));
             }
             Self::Listen(listen) => listen,
         };
         let listener = Listener::bind(&listen, shard.counters().clone()).await?;
         let address = listener.local_addr()?;
-        tokio::task::spawn_local(async move {
+        let task = tokio::task::spawn_local(async move {
+            let mut running: Vec<JoinHandle<()>> = Vec::new();
             loop {
-                let accepted = listener.accept().await;
+                let accepted = tokio::select! {
+                    biased;
+                    () = stop.notified() => break,
+                    accepted = listener.accept() => accepted,
+                };
                 let (session, mut owner) = start_session();
-                tokio::task::spawn_local(async move {
+                running.retain(|task| !task.is_finished());
+                running.push(tokio::task::spawn_local(async move {
                     let _place = accepted.place;
                     session.run(accepted.stream, &mut owner).await;
-                });
+                }));
+            }
+            // Its address is free again at once.
+            drop(listener);
+            for task in running {
+                let _ = task.await;
             }
         });
-        Ok(Some(address))
+        Ok((Some(address), task))
+    }
+}
+
+/// A session that is kept going, until the shard ends or [`KeptSession::close`] is called; dropped, it goes on.
+pub struct KeptSession {
+    address: Option<SocketAddr>,
+    close: Box<dyn Fn()>,
+    task: JoinHandle<()>,
+}
+
+impl fmt::Debug for KeptSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptSession").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl KeptSession {
+    /// Where it listens, if it does.
+    #[must_use]
+    pub const fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
-    /// Runs the session until the shard ends; a new connection takes the place of an old one. Returns where it listens,
-    /// if it does. `seed` spreads the attempts to connect.
-    ///
-    /// # Errors
-    /// The address cannot be listened on.
-    pub async fn start<M, O>(self, session: Session<M>, seed: u64, owner: O) -> std::io::Result<Option<SocketAddr>>
-    where
-        M: Machine + 'static,
-        O: Owner<M> + Clone + 'static,
-    {
-        let shard = Rc::clone(session.shard());
-        self.start_each(&shard, seed, move || (session.clone(), owner.clone())).await
+    /// Ends the connection and makes no other; the address it listened on, or the line, is free then. What does not end in
+    /// [`CLOSE_MAX`] is cut off.
+    pub async fn close(mut self) {
+        (self.close)();
+        if tokio::time::timeout(CLOSE_MAX, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
     }
 }

@@ -84,6 +84,6 @@ pub struct CoordinatorStats {
     pub holders_gone: u64,
     /// Events of the schedule that nobody took in time.
     pub events_lost: u64,
-    /// Holds given up because their device was removed.
+    /// Holds given up because their point, or its device, is no more.
     pub holds_lost: u64,
 }

@@ -6,6 +6,7 @@ mod job;
 mod lanes;
 mod limits;
 mod outcomes;
+mod replace;
 mod restart;
 mod reverts;
 mod tenure;
@@ -13,12 +14,13 @@ mod tenure;
 mod tests;
 
 pub use limits::{CoordinatorLimits, CoordinatorStats};
+pub use replace::{DevicePoints, PointChange};
 
 use self::grounds::Grounds;
 use self::job::{Hold, Job, JobId, Key, Lane, OpenBatch};
 use crate::batch::BatchEvent;
 use crate::overrides::Overrides;
-use crate::rules::{PointRules, RevertTo};
+use crate::rules::PointRules;
 use crate::schedule::{Announcement, Schedule, ScheduleEvent};
 use crate::{AuditRecord, CommandId, Control, ControlPoint, Dispatch, Entry, PointError};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -102,6 +104,7 @@ impl Coordinator {
     /// Names a device as the schedule and overrides know it. One without a name is known by its points' topics without
     /// their last level.
     pub fn add_device(&mut self, device: DeviceId, topic: Topic) {
+        self.control.add_device(device);
         self.grounds.device_ids.insert(topic.clone(), device);
         self.grounds.devices.insert(device, topic);
     }
@@ -125,40 +128,12 @@ impl Coordinator {
     /// There is no such point, a number is not finite or below zero, or the point does not take what it is reverted to.
     pub fn set_rules(&mut self, topic: &Topic, rules: PointRules) -> Result<(), Refusal> {
         let point = self.control.resolve(topic, false)?;
-        let numbers = [rules.step_max, rules.rate_max, rules.read_back.as_ref().map(|by| by.tolerance)];
-        if numbers.into_iter().flatten().any(|number| !(number >= 0.0 && number.is_finite())) {
-            let detail = alloc::format!("a number in the rules of {topic} is not finite or is below zero");
-            return Err(Refusal::new("out_of_range", detail));
-        }
-        if let RevertTo::Value(value) = &rules.revert {
-            point.command(value, None)?;
-        }
+        rules.check(&point)?;
         let others = rules.interlocks.iter().map(|interlock| &interlock.topic);
         let read_back = rules.read_back.iter().filter_map(|by| by.topic.as_ref());
         self.grounds.watched.extend(others.chain(read_back).chain([topic]).cloned());
         self.grounds.rules.insert((point.device, point.point), Arc::new(rules));
         Ok(())
-    }
-
-    /// Forgets a device and its points; what is under way ends as if the device were lost.
-    pub fn remove_device(&mut self, now: Now, device: DeviceId) {
-        self.handle_link(now, device, false);
-        self.control.remove_device(now, device);
-        self.settle(now);
-        let keys: Vec<Key> = self.points.range(range_of(device)).map(|(key, _)| *key).collect();
-        for key in keys {
-            if self.holds.contains_key(&key) {
-                self.counts.holds_lost += 1;
-                self.release(key);
-            }
-            self.points.remove(&key);
-            self.grounds.rules.remove(&key);
-            self.grounds.commanded.remove(&key);
-        }
-        if let Some(topic) = self.grounds.devices.remove(&device) {
-            self.grounds.device_ids.remove(&topic);
-        }
-        self.grounds.watch(self.points.iter().map(|(key, point)| (*key, &point.topic)));
     }
 
     /// The point of a topic.

@@ -483,3 +483,122 @@ fn a_pattern_selects_devices_and_points_of_others() {
     assert_eq!(selected("d*"), ["d0", "d1"]);
     assert_eq!(selected("x*"), [""; 0]);
 }
+
+/// A device with its points by their numbers, all with these rules.
+fn points_of(device: u32, numbers: &[(&str, u32, f64)], rules: &PointRules) -> DevicePoints {
+    let point = |(name, number, max): &(&str, u32, f64)| ControlPoint {
+        topic: topic(&format!("d0/{name}")),
+        device: DeviceId(device),
+        point: PointId(*number),
+        accepts: Accepts::Float { min: 0.0, max: *max, scaling: Scaling::default() },
+        modes: Modes { select: false, direct: true, preferred: CommandMode::DirectOperate },
+        relinquishes: false,
+    };
+    let points = numbers.iter().map(|number| (point(number), rules.clone())).collect();
+    DevicePoints { device: DeviceId(device), topic: topic("d0"), points }
+}
+
+fn changed(device: DevicePoints) -> PointChange {
+    PointChange { changed: vec![device], ..PointChange::default() }
+}
+
+#[test]
+fn what_is_held_and_what_waits_goes_on_by_topic_when_points_have_other_numbers() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+    c.set_rules(&topic("d0/p1"), to_zero()).unwrap();
+    reserve(&mut c, at(0), "anna", "d0", 1_000);
+    c.handle_batch(at(1), batch(1, "anna", false, vec![set("d0/p0", 6.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(2)), ["d0/p0 6"]);
+    c.handle_batch(at(3), batch(2, "anna", false, vec![set("d0/p1", 7.0), set("d0/p0", 8.0)])).unwrap();
+    let out = send(&mut c, at(3));
+    let swapped = points_of(0, &[("p0", 1, 100.0), ("p1", 0, 100.0)], &to_zero());
+    c.replace_points(at(4), changed(swapped)).unwrap();
+    // What is out ends; what waited goes to its point.
+    c.handle_outcome(at(5), DeviceId(0), out[0].command_id, Ok(()));
+    assert_eq!(accept(&mut c, at(5)), ["d0/p1 8"]);
+    assert_eq!(answers(&mut c), ["0 accepted", "done 1", "0 accepted", "1 accepted", "done 2"]);
+    assert_eq!(accept(&mut c, at(999)), [""; 0]);
+    let mut reverts = accept(&mut c, at(1_000));
+    reverts.sort();
+    assert_eq!(reverts, ["d0/p0 0", "d0/p1 0"]);
+    assert_eq!(accept(&mut c, at(90_000)), [""; 0]);
+    assert_eq!((c.stats().holds, c.stats().reverted, c.stats().holds_lost), (0, 2, 0));
+}
+
+#[test]
+fn a_command_that_waits_for_a_point_that_has_changed_or_gone_is_not_sent() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p1"), to_zero()).unwrap();
+    reserve(&mut c, at(0), "anna", "d0", 60_000);
+    c.handle_batch(at(1), batch(1, "anna", false, vec![set("d0/p1", 1.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(1)), ["d0/p1 1"]);
+    let all = vec![set("d0/p1", 2.0), set("d0/p0", 50.0), set("d0/p1", 3.0), set("d0/p0", 60.0)];
+    c.handle_batch(at(2), batch(2, "anna", false, all)).unwrap();
+    let out = send(&mut c, at(2));
+    assert_eq!(answers(&mut c), ["0 accepted", "done 1"]);
+    while c.poll_entry().is_some() {}
+    let one = points_of(0, &[("p0", 1, 40.0)], &PointRules::default());
+    c.replace_points(at(3), changed(one)).unwrap();
+    // The hold is written off, and what is out touches no other point that has its number.
+    assert_eq!(c.poll_entry(), Some(Entry::Released { topic: topic("d0/p1") }));
+    assert_eq!((c.stats().holds, c.stats().holds_lost), (0, 1));
+    let ended = ["1 refused point_changed", "2 refused away", "3 refused point_changed"];
+    assert_eq!(answers(&mut c), ended);
+    c.handle_batch(at(4), batch(3, "anna", false, vec![set("d0/p0", 41.0), set("d0/p0", 40.0), set("d0/p1", 1.0)]))
+        .unwrap();
+    assert_eq!(answers(&mut c), ["0 refused out_of_range", "2 refused not_writable"]);
+    c.handle_outcome(at(5), DeviceId(0), out[0].command_id, Ok(()));
+    assert_eq!(accept(&mut c, at(5)), ["d0/p1 40"]);
+    assert_eq!(answers(&mut c), ["0 accepted", "done 2", "1 accepted", "done 3"]);
+    assert_eq!(c.stats().holds, 0);
+}
+
+#[test]
+fn a_point_obeys_the_rules_of_its_new_configuration() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.handle_batch(at(1), batch(1, "anna", false, vec![set("d0/p0", 1.0), set("d0/p1", 50.0)])).unwrap();
+    let first = send(&mut c, at(1));
+    let interlock = Interlock { topic: topic("site/safe"), comparison: Comparison::Equal, value: Value::Bool(true) };
+    let rules = PointRules { interlocks: vec![interlock], ..PointRules::default() };
+    let wrong = PointRules { step_max: Some(-1.0), ..PointRules::default() };
+    let both = [("p0", 0, 100.0), ("p1", 1, 100.0)];
+    let error = c.replace_points(at(2), changed(points_of(0, &both, &wrong))).unwrap_err();
+    assert!(matches!(error, PointError::Rules { .. }), "{error}");
+    c.replace_points(at(2), changed(points_of(0, &both, &rules))).unwrap();
+    assert_eq!(c.unread().map(Topic::as_str).filter(|topic| *topic == "site/safe").count(), 1);
+    c.handle_outcome(at(3), DeviceId(0), first[0].command_id, Ok(()));
+    assert_eq!(accept(&mut c, at(3)), [""; 0]);
+    assert_eq!(answers(&mut c), ["0 accepted", "1 refused interlock", "done 1"]);
+    let safe = Point { value: Value::Bool(true), quality: Quality::GOOD, time: Timestamp::default() };
+    c.handle_reading(at(4), &topic("site/safe"), &safe);
+    c.handle_batch(at(4), batch(2, "anna", false, vec![set("d0/p1", 50.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(4)), ["d0/p1 50"]);
+    c.forget_reading("site/safe");
+    c.handle_batch(at(5), batch(3, "anna", false, vec![set("d0/p1", 51.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(5)), [""; 0]);
+}
+
+#[test]
+fn a_device_of_another_number_keeps_what_its_topic_is_held_for() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+    reserve(&mut c, at(0), "anna", "d0", 10_000);
+    c.handle_batch(at(1), batch(1, "anna", false, vec![set("d0/p0", 6.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(1)), ["d0/p0 6"]);
+    c.handle_batch(at(2), batch(2, "anna", false, vec![set("d0/p0", 7.0), set("d0/p0", 8.0)])).unwrap();
+    assert_eq!(send(&mut c, at(2)).len(), 1);
+    let removed = [DeviceId(0)].into_iter().collect();
+    let moved = points_of(7, &[("p0", 3, 100.0)], &to_zero());
+    c.replace_points(at(3), PointChange { removed, changed: vec![moved] }).unwrap();
+    assert_eq!(answers(&mut c), ["0 accepted", "done 1", "0 unknown away", "1 refused away", "done 2"]);
+    assert_eq!((c.stats().holds, c.stats().jobs), (1, 0));
+    c.handle_link(at(4), DeviceId(7), true);
+    c.handle_batch(at(5), batch(3, "bert", false, vec![set("d0/p0", 1.0)])).unwrap();
+    assert_eq!(answers(&mut c), ["0 refused reserved", "done 3"]);
+    assert_eq!(accept(&mut c, at(9_999)), [""; 0]);
+    assert_eq!(accept(&mut c, at(10_000)), ["d7/p3 0"]);
+    let gone = PointChange { removed: [DeviceId(7)].into_iter().collect(), ..PointChange::default() };
+    c.replace_points(at(10_001), gone).unwrap();
+    assert_eq!((c.stats().control.points, c.stats().holds), (0, 0));
+}

@@ -3,7 +3,8 @@
 extern crate std;
 use super::devices::POINTS;
 use super::oracle::Task;
-use super::world::{AGENTS, DEVICES, KEPT, World, coordinator, id, name};
+use super::tables::{Table, coordinator};
+use super::world::{AGENTS, DEVICES, KEPT, World, name};
 use crate::*;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,7 +127,7 @@ impl World {
             self.devices[device].lose();
             self.mark_outcome(device, None);
         }
-        self.coordinator.handle_link(self.now, id(device), is_online);
+        self.coordinator.handle_link(self.now, self.tables[device].id(), is_online);
     }
 
     pub(super) fn override_on(&mut self) {
@@ -164,6 +165,29 @@ impl World {
         self.advance();
     }
 
+    /// A device has another table of points; it may be connected anew, by another number.
+    pub(super) fn reload(&mut self) {
+        let device = self.some_device();
+        let before = self.tables[device].clone();
+        let mut table = Table::random(&mut self.random, before.id);
+        let is_new = self.random.is_one_of(3);
+        self.counters.reloads += 1;
+        let mut change = PointChange::default();
+        if is_new {
+            table.id = u32::try_from(self.number()).unwrap() + 1_000;
+            change.removed.insert(before.id());
+            self.devices[device].lose();
+            self.mark_outcome(device, None);
+        }
+        self.say(|| format!("d{device} has {table:?}"));
+        change.changed.push(table.points(device));
+        self.tables[device] = table;
+        self.coordinator.replace_points(self.now, change).unwrap();
+        if is_new && self.random.is_one_of(2) {
+            self.link(device, true);
+        }
+    }
+
     /// The node is killed and comes back with what was durable. What was out may still be carried out.
     pub(super) fn restart(&mut self) {
         self.say(|| "restart".into());
@@ -175,7 +199,7 @@ impl World {
             self.mark_outcome(device, None);
         }
         self.now = self.now.later(Duration::from_millis(self.random.below(3_000)));
-        self.coordinator = coordinator(self.limits);
+        self.coordinator = coordinator(self.limits, &self.tables);
         let entries = core::mem::take(&mut self.durable);
         self.coordinator.restore(self.now, entries);
         self.durable = self.coordinator.snapshot();

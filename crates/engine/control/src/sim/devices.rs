@@ -32,13 +32,12 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn send(&mut self, random: &mut Random, now: Instant, dispatch: &Dispatch) {
+    pub(super) fn send(&mut self, random: &mut Random, now: Instant, point: usize, dispatch: &Dispatch) {
         assert!(self.is_online, "sent to a device that is away");
         // What has not answered for so long never will.
         let is_given_up = |out: &Out| out.until + UNANSWERED_AFTER <= now;
         assert!(self.out.as_ref().is_none_or(is_given_up), "two commands at one device");
         let after = |random: &mut Random| now + Duration::from_millis(random.below(500));
-        let point = usize::try_from(dispatch.command.point.0).unwrap();
         let (operates, answers, answer) = match random.below(if self.is_well { 1 } else { 10 }) {
             6 => (false, true, Err(Refusal::new("local", "in local mode".into()))),
             7 => (true, false, Ok(())),

@@ -164,7 +164,10 @@ impl World {
                 assert!(open.remove(&answer.index), "two answers to one point");
                 match answer.outcome {
                     PointOutcome::Confirmed { .. } => self.counters.confirmed += 1,
-                    PointOutcome::Refused(_) => self.counters.refused += 1,
+                    PointOutcome::Refused(refusal) => {
+                        self.counters.refused += 1;
+                        self.counters.changed += u64::from(refusal.reason == "point_changed");
+                    }
                     PointOutcome::Unknown(_) => self.counters.unknown += 1,
                     PointOutcome::Accepted { .. } | PointOutcome::Unconfirmed { .. } => {}
                 }

@@ -1,4 +1,5 @@
-//! Agents contend for devices that refuse, hang and get lost; holders die, nodes restart, clocks jump. Whatever happens:
+//! Agents contend for devices that refuse, hang and get lost; holders die, nodes restart, clocks jump, points get other numbers
+//! and ranges. Whatever happens:
 //!
 //! - a command is sent only for who holds the device at that moment, by a second and simpler schedule ([`oracle`]);
 //! - a device never has two commands at once, and no command is sent twice;
@@ -14,6 +15,7 @@ mod deeds;
 mod devices;
 mod invariants;
 mod oracle;
+mod tables;
 mod world;
 
 use self::world::World;
@@ -37,6 +39,8 @@ struct Counters {
     refused: u64,
     unknown: u64,
     superseded: u64,
+    reloads: u64,
+    changed: u64,
 }
 
 impl AddAssign for Counters {
@@ -53,6 +57,8 @@ impl AddAssign for Counters {
         self.refused += other.refused;
         self.unknown += other.unknown;
         self.superseded += other.superseded;
+        self.reloads += other.reloads;
+        self.changed += other.changed;
     }
 }
 
@@ -104,6 +110,8 @@ fn two_agents_never_act_and_no_point_is_left_commanded() {
     }
     std::println!("{seeds} seeds: {total:?}");
     let Counters { reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, .. } = total;
-    let all = [reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps];
+    let Counters { reloads, changed, .. } = total;
+    let all =
+        [reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, reloads, changed];
     assert!(all.iter().all(|count| *count > seeds / 20), "{total:?}");
 }

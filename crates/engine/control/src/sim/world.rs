@@ -3,6 +3,7 @@
 extern crate std;
 use super::devices::{Device, POINTS, UNANSWERED_AFTER};
 use super::oracle::{GRACE, Oracle};
+use super::tables::{Table, coordinator};
 use super::{Counters, Random};
 use crate::*;
 use core::time::Duration;
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::string::String;
 use std::vec::Vec;
 use std::{format, println};
-use tieline_core::{CommandMode, DeviceId, Instant, Now, PointId, Quality, Timestamp, Topic, Value};
+use tieline_core::{Instant, Now, Quality, Timestamp, Topic, Value};
 
 pub(super) const DEVICES: usize = 3;
 pub(super) const AGENTS: u64 = 3;
@@ -49,6 +50,7 @@ pub(super) struct World {
     pub(super) oracle: Oracle,
     pub(super) now: Now,
     pub(super) devices: [Device; DEVICES],
+    pub(super) tables: [Table; DEVICES],
     pub(super) tenures: [(Option<String>, u64); DEVICES],
     pub(super) last: BTreeMap<(usize, usize), Last>,
     /// Who asked for each value, which is used once.
@@ -92,51 +94,17 @@ fn limits(is_reservation_required: bool) -> CoordinatorLimits {
     }
 }
 
-pub(super) fn coordinator(limits: CoordinatorLimits) -> Coordinator {
-    let mut coordinator = Coordinator::new(limits, 1);
-    for (device, number) in (0..DEVICES).zip(0..) {
-        coordinator.add_device(DeviceId(number), Topic::new(&name(device)).unwrap());
-        for point in 0..4 {
-            let topic = Topic::new(&format!("{}/p{point}", name(device))).unwrap();
-            let scaling = Scaling { whole: true, ..Scaling::default() };
-            coordinator
-                .add_point(ControlPoint {
-                    topic: topic.clone(),
-                    device: DeviceId(number),
-                    point: PointId(point),
-                    accepts: Accepts::Int { min: 0, max: i64::MAX, scaling },
-                    modes: Modes { select: true, direct: true, preferred: CommandMode::DirectOperate },
-                    relinquishes: false,
-                })
-                .unwrap();
-            let within = Duration::from_secs(1);
-            let read_back = ReadBack { topic: None, within, tolerance: 0.0, double_bit: false };
-            let rules = match point {
-                0 => PointRules { revert: RevertTo::Value(Value::Int(0)), ..PointRules::default() },
-                1 => PointRules { revert: RevertTo::Relinquish, ..PointRules::default() },
-                2 => PointRules {
-                    revert: RevertTo::Value(Value::Int(0)),
-                    read_back: Some(read_back),
-                    interval_min: Some(Duration::from_millis(300)),
-                    ..PointRules::default()
-                },
-                _ => PointRules::default(),
-            };
-            coordinator.set_rules(&topic, rules).unwrap();
-        }
-    }
-    coordinator
-}
-
 impl World {
     pub(super) fn new(seed: u64, is_loud: bool) -> Self {
         let mut random = Random(seed);
         let limits = limits(random.is_one_of(2));
         let now = Now { mono: Instant(1_000_000_000), utc: Timestamp::from_micros(START_MICROS) };
+        let tables = core::array::from_fn(Table::first);
         let mut world = Self {
             random,
             is_loud,
-            coordinator: coordinator(limits),
+            coordinator: coordinator(limits, &tables),
+            tables,
             oracle: Oracle::default(),
             now,
             devices: core::array::from_fn(|_| Device {
@@ -193,6 +161,7 @@ impl World {
             22 if self.random.is_one_of(3) => self.restart(),
             23 if self.random.is_one_of(2) => self.jump(),
             24 => self.revert_request(),
+            25 => self.reload(),
             _ => {}
         }
         self.drain();
@@ -226,7 +195,7 @@ impl World {
             if let Some((command_id, outcome)) = outcome {
                 self.say(|| format!("d{device} answers {command_id:?} {outcome:?}"));
                 self.mark_outcome(device, Some(&outcome));
-                self.coordinator.handle_outcome(self.now, id(device), command_id, outcome);
+                self.coordinator.handle_outcome(self.now, self.tables[device].id(), command_id, outcome);
             }
             if self.random.is_one_of(3) {
                 self.report(device);
@@ -278,7 +247,8 @@ impl World {
         }
         self.watch_tenures();
         for dispatch in out {
-            let (device, point) = (dispatch.device.0 as usize, dispatch.command.point.0 as usize);
+            let device = self.tables.iter().position(|table| table.id() == dispatch.device).unwrap();
+            let point = self.tables[device].point(dispatch.command.point);
             let topic = Topic::new(&format!("{}/p{point}", name(device))).unwrap();
             let before = self.last.get(&(device, point)).cloned();
             let was_failsafe = self.failsafe.contains(&(device, point));
@@ -286,7 +256,7 @@ impl World {
             assert_eq!(of, topic);
             self.check_sent(device, point, &dispatch, &who);
             let Self { devices, random, now, .. } = self;
-            devices[device].send(random, now.mono, &dispatch);
+            devices[device].send(random, now.mono, point, &dispatch);
             self.at[device] = Some(Out { point, until: dispatch.until, before, was_failsafe });
         }
         while let Some(event) = self.coordinator.poll_event() {
@@ -300,8 +270,4 @@ impl World {
         }
         assert!(self.coordinator.timeout().is_none_or(|at| at > self.now.mono), "a deadline has passed");
     }
-}
-
-pub(super) fn id(device: usize) -> DeviceId {
-    DeviceId(u32::try_from(device).unwrap())
 }

@@ -60,7 +60,7 @@ async fn started() -> (Endpoint<Mirror>, SocketAddr, Arc<Counters>) {
     let counters = Arc::new(Counters::default());
     let shard: Rc<Shard> = Shard::new(Clock::start(), Arc::clone(&counters));
     let endpoint = Endpoint::new(&shard, Mirror::default());
-    let address = endpoint.start(([127, 0, 0, 1], 0).into(), None, Twice).await.unwrap();
+    let (address, _task) = endpoint.start(([127, 0, 0, 1], 0).into(), None, Twice).await.unwrap();
     (endpoint, address, counters)
 }
 
@@ -87,6 +87,22 @@ fn datagrams_go_where_the_machine_says() {
         }
         assert_eq!(counters.reads.load(Ordering::Relaxed), 2);
         assert_eq!(counters.messages_out.load(Ordering::Relaxed), 4);
+    });
+}
+
+#[test]
+fn a_closed_endpoint_sends_its_last_and_frees_its_address() {
+    run(async {
+        let shard: Rc<Shard> = Shard::new(Clock::start(), Arc::default());
+        let endpoint = Endpoint::new(&shard, Mirror::default());
+        let (address, task) = endpoint.start(([127, 0, 0, 1], 0).into(), None, Twice).await.unwrap();
+        let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let to = peer.local_addr().unwrap();
+        endpoint.with(|mirror, _| mirror.out.push_back((to, b"last".to_vec())));
+        endpoint.close();
+        task.await.unwrap();
+        assert_eq!(heard(&peer).await, b"last");
+        UdpSocket::bind(address).await.unwrap();
     });
 }
 

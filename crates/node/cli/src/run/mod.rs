@@ -61,6 +61,7 @@ fn read_config(args: &RunArgs, demo: Option<&Demo>) -> Result<Config, config::Co
             config.node.name = shown.node.name;
         }
         config.devices.extend(shown.devices);
+        config.source.devices_of = Some(demo.config_file().to_owned());
     }
     Ok(config)
 }
@@ -156,7 +157,8 @@ fn console(node: &Node, config: &Config) -> String {
     format!("{scheme}://{}/", node.http())
 }
 
-/// Tells people what runs, and waits for a signal, or for a part of the node to end. SIGHUP has TLS files and views read again.
+/// Tells people what runs, and waits for a signal, or for a part of the node to end. SIGHUP has the
+/// configuration read again: devices, views, TLS files.
 fn wait(node: &Node, signals: Signals, introduced: Option<(&Config, &Path)>) -> Result<()> {
     let ended = signals.until_done(async {
         if let Some((config, data)) = introduced {
@@ -169,7 +171,7 @@ fn wait(node: &Node, signals: Signals, introduced: Option<(&Config, &Path)>) -> 
                 _ = looks.tick() => {}
                 _ = hangups.recv() => {
                     node.reload_tls();
-                    node.reload_views().await;
+                    node.reload("SIGHUP").await;
                 }
             }
             if let Some(part) = node.ended_part() {

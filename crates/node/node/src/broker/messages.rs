@@ -85,7 +85,7 @@ impl ClientOwner {
             return Taken::Done;
         }
         if self.is_reserved(&message.topic) {
-            let words = match self.broker.reserved.contains(&message.topic) {
+            let words = match self.bus.borrow().is_reserved(&message.topic) {
                 true => reasons::reserved(&message.topic),
                 false => reasons::DERIVED.to_owned(),
             };
@@ -106,7 +106,7 @@ impl ClientOwner {
         if answered.is_some_and(|to| !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to)) {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
-        command(&self.bus, &self.broker.reserved, now, topic, message, &self.asked(client).by);
+        command(&self.bus, now, topic, message, &self.asked(client).by);
         Taken::Done
     }
 

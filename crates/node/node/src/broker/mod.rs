@@ -24,7 +24,6 @@ use crate::access::Entrance;
 use crate::bus::delivery_options;
 use crate::bus::fetch;
 use crate::bus::reasons;
-use crate::bus::reserved::Reserved;
 use crate::bus::{DeltaStart, Entered, KeptLimits, LastWill, SharedBus, Wire, wake, watch_of};
 use crate::config::MqttConfig;
 use crate::control::command::REQUEST_PREFIX;
@@ -58,7 +57,6 @@ pub struct Broker {
     config: Arc<ServerConfig>,
     queue_bytes_max: usize,
     limits: Rc<Limits>,
-    reserved: Arc<Reserved>,
     /// Threads that have the sockets; none where this one has them.
     sockets: Rc<SocketShards>,
 }
@@ -69,7 +67,6 @@ impl Broker {
     pub fn new(
         listeners: Vec<MqttListener>,
         config: &MqttConfig,
-        reserved: Arc<Reserved>,
         http_answer: Box<[u8]>,
         sockets: Rc<SocketShards>,
     ) -> Self {
@@ -85,7 +82,7 @@ impl Broker {
             ..ServerConfig::default()
         };
         let limits = limits_for(config.packet_bytes_max).into();
-        Self { listeners, config: Arc::new(server), queue_bytes_max: config.queue_bytes_max, limits, reserved, sockets }
+        Self { listeners, config: Arc::new(server), queue_bytes_max: config.queue_bytes_max, limits, sockets }
     }
 
     /// Serves clients until the shard ends.
@@ -298,7 +295,8 @@ impl ClientOwner {
 
     /// Whether only the node publishes there.
     fn is_reserved(&self, topic: &str) -> bool {
-        self.broker.reserved.contains(topic) || self.bus.borrow().derives(topic)
+        let bus = self.bus.borrow();
+        bus.is_reserved(topic) || bus.derives(topic)
     }
 
     fn subscribe(&self, session: &Session<Wire>, now: Now, request: &SubscribeRequest) {

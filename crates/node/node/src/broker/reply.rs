@@ -1,6 +1,5 @@
 //! Answers to requests over MQTT: the topic that each goes to, and what it carries.
 
-use crate::bus::reserved::Reserved;
 use crate::bus::{Bus, SharedBus};
 use crate::control::command::{CommandRequest, CommandResult};
 use crate::control::{Call, Done};
@@ -10,8 +9,8 @@ use tieline_mqtt::{Message, Properties, Property, Qos};
 use tieline_topics::TreeError;
 
 /// Takes a command request; the answer goes to its response topic, if it has one.
-pub fn command(bus: &SharedBus, reserved: &Reserved, now: Now, topic: &str, message: &Message, by: &Call) {
-    let reply = Reply::of(message, |topic| reserved.contains(topic) || bus.borrow().derives(topic));
+pub fn command(bus: &SharedBus, now: Now, topic: &str, message: &Message, by: &Call) {
+    let reply = Reply::of(message, |topic| bus.borrow().is_reserved(topic) || bus.borrow().derives(topic));
     let parsed = Topic::new(topic).map_err(|e| e.to_string());
     let parsed = parsed.and_then(|topic| CommandRequest::from_payload(&message.payload, topic));
     match parsed {

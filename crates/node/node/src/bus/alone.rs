@@ -18,7 +18,7 @@ pub fn alone() -> (Bus, (Incoming, TempDir)) {
     let config = config::from_text("node.toml", "", folder.path()).unwrap();
     let (handle, incoming) = BusHandle::new();
     let audit = AuditLog::start(folder.path(), config.audit).unwrap();
-    let commands = Commands::new(&config, &[], |_| 0, audit, handle.tells()).unwrap();
+    let commands = Commands::new(&config, [], audit, handle.tells()).unwrap();
     let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.stored());
     let shard = Shard::new(Clock::start(), Arc::default());
     (Bus::new(&shard, Limits::default(), recorder, commands), (incoming, folder))

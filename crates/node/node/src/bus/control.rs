@@ -55,6 +55,16 @@ impl Bus {
         }
     }
 
+    /// Looks at values that nobody has told since commands depend on them.
+    pub(super) fn read_watched(&mut self, now: Now) {
+        let topics: Vec<Topic> = self.commands.coordinator().unread().cloned().collect();
+        for topic in topics {
+            if let Some(body) = self.tree.get(&topic).map(|state| state.body.clone()) {
+                self.look_at(now, &topic, &body);
+            }
+        }
+    }
+
     /// A call with the points of its devices in their place: whoever asks must be allowed to command each of them.
     ///
     /// # Errors

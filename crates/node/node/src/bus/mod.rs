@@ -39,6 +39,7 @@ pub mod ledger;
 mod live;
 #[cfg(test)]
 mod outages;
+pub mod ownership;
 mod persistence;
 #[cfg(test)]
 mod points;

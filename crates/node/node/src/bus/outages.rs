@@ -8,7 +8,6 @@ use super::handle::{BusHandle, Incoming};
 use super::ledger::thread::{ALIVE_EVERY, Batch, News, Writer, limits};
 use super::ledger::{LedgerBatches, LedgerState, Opened};
 use super::receipts::Receipt;
-use super::reserved::Reserved;
 use super::state::{Bus, Subscriber};
 use crate::config;
 use crate::control::Commands;
@@ -207,13 +206,13 @@ impl World {
         let config = config::from_text("node.toml", "", folder.path()).unwrap();
         let (handle, incoming) = BusHandle::new();
         let audit = AuditLog::start(folder.path(), config.audit).unwrap();
-        let commands = Commands::new(&config, &[], |_| 0, audit, handle.tells()).unwrap();
+        let commands = Commands::new(&config, [], audit, handle.tells()).unwrap();
         let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.stored());
         let shard = Shard::new(Clock::start(), Arc::default());
         let mut bus = Bus::new(&shard, Limits::default(), recorder, commands);
         let (give, orders) = channel();
         let opened = Opened { give, bytes: journal.bytes(), bytes_max: BYTES_MAX, lost: None };
-        bus.restore(at, replayed(&disk), LedgerBatches::new(Some(opened)), &Reserved::default());
+        bus.restore(at, replayed(&disk), LedgerBatches::new(Some(opened)));
         let (tell, news) = channel();
         let at = std::time::Instant::now();
         let writer = Writer {

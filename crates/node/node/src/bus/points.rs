@@ -4,7 +4,6 @@
 use super::alone::alone;
 use super::grade::grade;
 use super::ledger::LedgerBatches;
-use super::reserved::Reserved;
 use super::state::Bus;
 use super::view::write_topic;
 use crate::config;
@@ -217,7 +216,7 @@ fn all_tell_the_same_of_a_payload() {
     let values = paths.iter().map(|path| (Topic::new(path).unwrap(), find(path))).collect();
     let image = Image { values, ..Image::default() };
     let (mut again, _rest) = alone();
-    again.restore(NOW, image, LedgerBatches::default(), &Reserved::default());
+    again.restore(NOW, image, LedgerBatches::default());
     for ((payload, is), path) in TABLE.iter().zip(&paths) {
         check_topic(&again, path, payload, *is);
     }

@@ -1,25 +1,42 @@
 //! Topics that only the node itself publishes to: those that begin with `$` and those of its devices; besides, those that
 //! views derive (`Bus::derives`). A client that could write there could make a breaker look closed.
 
-use crate::config::Numbered;
+use crate::config::{DeviceConfig, Numbered};
 use std::collections::HashSet;
 use tieline_core::Topic;
 
 /// Who may not be spoken for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Reserved {
     topics: HashSet<Topic>,
 }
 
 impl Reserved {
-    /// The topics of the devices: their points, and all of them together.
+    /// The topics of the devices: their points, all of them together, and what is told of the devices themselves.
     #[must_use]
-    pub fn of(devices: &[Numbered]) -> Self {
-        let topics = devices.iter().flat_map(|Numbered { config, .. }| {
-            let names = config.points.iter().map(|point| point.name.as_str()).chain(["all"]);
-            names.filter_map(|name| config.topic.join(name).ok())
-        });
-        Self { topics: topics.collect() }
+    pub fn of<'a>(devices: impl IntoIterator<Item = &'a Numbered>) -> Self {
+        Self { topics: devices.into_iter().flat_map(|device| topics_of(&device.config, true, true)).collect() }
+    }
+
+    /// Those of them that have values.
+    #[must_use]
+    pub fn published<'a>(devices: impl IntoIterator<Item = &'a Numbered>) -> Self {
+        let published =
+            |Numbered { config, .. }: &'a Numbered| topics_of(config, config.publish_points, config.publish_all);
+        Self { topics: devices.into_iter().flat_map(published).collect() }
+    }
+
+    /// With those of others.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        self.topics.extend(other.topics.iter().cloned());
+        self
+    }
+
+    /// Whether a device has the topic.
+    #[must_use]
+    pub fn is_of_device(&self, topic: &str) -> bool {
+        self.topics.contains(topic)
     }
 
     /// Whether a client must not publish there.
@@ -27,4 +44,13 @@ impl Reserved {
     pub fn contains(&self, topic: &str) -> bool {
         topic.starts_with('$') || self.topics.contains(topic)
     }
+}
+
+/// The topics of a device; those of its points, and of all of them together, where they are wanted.
+fn topics_of(config: &DeviceConfig, points: bool, all: bool) -> impl Iterator<Item = Topic> {
+    let named = if points { &*config.points } else { &[] };
+    let names = named.iter().map(|point| point.name.as_str()).chain(all.then_some("all"));
+    let own = names.filter_map(|name| config.topic.join(name).ok());
+    let system = |leaf| Topic::new(&format!("$SYS/devices/{}/{leaf}", config.topic)).ok();
+    own.chain(["state", "stats"].into_iter().filter_map(system))
 }

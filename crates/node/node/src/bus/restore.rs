@@ -2,7 +2,6 @@
 
 use super::client::RetainedReplay;
 use super::ledger::{LedgerBatches, died_at};
-use super::reserved::Reserved;
 use super::sessions::{Away, LastWill};
 use super::state::{Bus, Subscriber};
 use super::{declared, delivery_options};
@@ -34,11 +33,11 @@ enum Restored {
 impl Bus {
     /// Restores what was pending, and writes into `batches` from here on. Topics that only the node publishes to now
     /// are left out.
-    pub fn restore(&mut self, now: Now, image: Image, batches: LedgerBatches, reserved: &Reserved) {
+    pub fn restore(&mut self, now: Now, image: Image, batches: LedgerBatches) {
         let died = died_at(&image, now.utc);
         let mut gone = Vec::new();
         for (topic, value) in image.values {
-            let is_taken = !reserved.contains(&topic) && !self.derives(&topic) && self.restore_value(now, value);
+            let is_taken = !self.is_reserved(&topic) && !self.derives(&topic) && self.restore_value(now, value);
             if !is_taken {
                 gone.push(Record::Cleared(topic));
             }
@@ -48,7 +47,7 @@ impl Bus {
         for (number, kept) in image.sessions.into_iter().rev() {
             self.next_generation = self.next_generation.max(number);
             let had_expiry = kept.session.as_ref().is_some_and(|session| session.expiry_s > 0);
-            match self.restore_session(now, died, number, kept, reserved) {
+            match self.restore_session(now, died, number, kept) {
                 Restored::Waits => {}
                 Restored::Over(will) => {
                     self.counters.sessions_expired += u64::from(had_expiry);
@@ -97,14 +96,7 @@ impl Bus {
         taken.inspect_err(|error| tracing::warn!(%error, "a last value of before has no room")).is_ok()
     }
 
-    fn restore_session(
-        &mut self,
-        now: Now,
-        died: Timestamp,
-        number: u64,
-        mut kept: Kept,
-        reserved: &Reserved,
-    ) -> Restored {
+    fn restore_session(&mut self, now: Now, died: Timestamp, number: u64, mut kept: Kept) -> Restored {
         let Some(session) = kept.session.clone() else { return Restored::Lost };
         let Ok(id) = Text::new(&session.client) else { return Restored::Lost };
         let id: Arc<str> = (&*id).into();
@@ -115,7 +107,7 @@ impl Bus {
         }
         let since = session.away_since.unwrap_or(died);
         let will = session.will.clone().and_then(|will| read_will(now, will));
-        let will = will.filter(|will| self.may_publish_late(now, &session, will, reserved));
+        let will = will.filter(|will| self.may_publish_late(now, &session, will));
         let expiry_s = session.expiry_s.min(self.kept_limits().expiry_s_max);
         let Some(left) = left_of(now, since, expiry_s) else { return Restored::Over(will) };
         if self.clients.contains_key(&id) {
@@ -154,9 +146,9 @@ impl Bus {
     }
 
     /// Whether a will of before may be published: its client was there when the node ended, so that nobody has judged it.
-    fn may_publish_late(&mut self, now: Now, session: &Session, will: &LastWill, reserved: &Reserved) -> bool {
+    fn may_publish_late(&mut self, now: Now, session: &Session, will: &LastWill) -> bool {
         let topic = will.topic();
-        if reserved.contains(topic) || self.derives(topic) {
+        if self.is_reserved(topic) || self.derives(topic) {
             return false;
         }
         let (Some(user), Some(guard)) = (session.user.as_deref(), self.guard()) else { return true };

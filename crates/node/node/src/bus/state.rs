@@ -11,6 +11,7 @@ use super::ends::Ends;
 use super::fanout::Outgoing;
 use super::guarded;
 use super::live::LiveFeed;
+use super::ownership::Ownership;
 use super::persistence::Ledger;
 use super::pump::Pump;
 use super::receipts::Receipt;
@@ -22,7 +23,7 @@ use super::views::Deriving;
 use super::watchers::Watchers;
 use crate::access::{Guard, Serials};
 use crate::control::audit::AuditReader;
-use crate::control::{CommandSender, Commands, Done};
+use crate::control::{Commands, Done};
 use crate::field::{FieldInput, FieldReport};
 use crate::history::Recorder;
 use bytes::Bytes;
@@ -31,7 +32,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use tieline_control::Dispatch;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
 use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Qos};
@@ -91,6 +91,8 @@ pub struct Bus {
     pub(super) recorder: Recorder<Receipt>,
     pub(super) commands: Commands<Answer>,
     pub(super) field: Vec<mpsc::Sender<FieldInput>>,
+    /// The topics of devices.
+    pub(super) ownership: Ownership,
     pub(super) counters: BusCounters,
     pub(super) ends: Ends,
     pub(super) work: Rc<Notify>,
@@ -139,6 +141,7 @@ impl Bus {
             recorder,
             commands,
             field: Vec::new(),
+            ownership: Ownership::default(),
             counters: BusCounters::default(),
             ends: Ends::default(),
             work,
@@ -201,12 +204,6 @@ impl Bus {
         &self.admission
     }
 
-    /// Gives the bus its field shards, for commands and confirms.
-    pub fn set_field(&mut self, field: Vec<mpsc::Sender<FieldInput>>) {
-        self.commands.set_senders(field.iter().cloned().map(command_sender).collect());
-        self.field = field;
-    }
-
     /// History was opened, or cannot be.
     pub fn set_history(&mut self, history: Result<HistoryHandle, HistoryState>) {
         self.recorder.set_history(history);
@@ -224,6 +221,7 @@ impl Bus {
             self.apply_node(now, topic, body, true);
         }
         report.past.into_iter().for_each(|update| self.recorder.record_past(now, update));
+        self.remove_gone(now, report.gone);
         for receipt in report.receipts {
             self.recorder.await_stored(Receipt::Field(receipt));
         }
@@ -456,13 +454,6 @@ impl Bus {
     pub const fn recorder(&self) -> &Recorder<Receipt> {
         &self.recorder
     }
-}
-
-/// How commands reach a field shard.
-fn command_sender(shard: mpsc::Sender<FieldInput>) -> CommandSender {
-    Arc::new(move |Dispatch { device, command, until, command_id }| {
-        shard.blocking_send(FieldInput::Command { device, command_id: command_id.0, command, until }).is_ok()
-    })
 }
 
 /// Bytes of a value; of a point the text or bytes that it holds, and 8 where it is a number.

@@ -58,9 +58,16 @@ pub struct Config {
     pub source: Source,
 }
 
-/// Where the configuration came from; nowhere where the node runs without a file.
+/// Where the configuration came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source(pub Option<PathBuf>);
+pub struct Source {
+    /// The file; none where the node runs without one.
+    pub file: Option<PathBuf>,
+    /// Another file whose devices are added to those of the first.
+    pub devices_of: Option<PathBuf>,
+    /// Where HTTP and MQTT listen by the file, whatever the command line says.
+    pub listen: Option<(SocketAddr, SocketAddr)>,
+}
 
 /// Who this node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,6 +294,7 @@ fn read_devices<'a>(
     let mut lists = PointLists::new(folder);
     let mut topics: HashMap<Topic, DeviceConfig> = HashMap::new();
     let (mut devices, mut places) = (Vec::<DeviceConfig>::new(), Vec::new());
+    let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
     for (name, section) in all.sections(doc) {
         let place = (section.value_at("topic"), section.key("topic"));
         let Some(device) = read_device(doc, &name, section, &mut lists, shared) else { continue };
@@ -294,9 +302,15 @@ fn read_devices<'a>(
             let found = format!("{:?}, which device.{} has", device.topic, other.name);
             doc.report(place.0, &place.1, found, "a topic of its own".to_owned());
         }
-        if let Some((other, clash)) = devices.iter().find_map(|other| Some((other, clash(&device, other)?))) {
+        let group = group_of(&device).map(|group| groups.entry(group).or_default());
+        let mut together = group.iter().flat_map(|group| group.iter()).filter_map(|at| devices.get(*at));
+        if let Some((other, clash)) = together.find_map(|other| Some((other, clash(&device, other)?))) {
             let found = format!("{} that device.{} has {}", clash.found, other.name, clash.together);
             doc.report(place.0, &place.1.replace("topic", clash.key), found, clash.expected.to_owned());
+        }
+        // All devices of a port are to be as the first.
+        if let Some(group) = group.filter(|group| device.channel.is_some() || group.is_empty()) {
+            group.push(devices.len());
         }
         devices.push(device);
         places.push(place);
@@ -308,6 +322,14 @@ fn read_devices<'a>(
         }
     }
     devices
+}
+
+/// What a device may clash with others about: its channel, or the local port of its socket.
+fn group_of(device: &DeviceConfig) -> Option<String> {
+    if let Some(channel) = &device.channel {
+        return Some(format!("channel {}", channel.name));
+    }
+    device.local_port().map(|local| local.to_string())
 }
 
 /// What two devices on one connection must not have, or must not have differently.

@@ -74,6 +74,19 @@ impl DeviceConfig {
         let every = point.every.or_else(|| self.polls.first().copied()).unwrap_or_default();
         if self.protocol.tells(point) { rarely(every) } else { every }
     }
+
+    /// The local address whose one socket it shares with others; none where any free port will do.
+    #[must_use]
+    pub fn local_port(&self) -> Option<SocketAddrV4> {
+        self.protocol.bacnet().map(|bacnet| bacnet.socket.local).filter(|local| local.port() != 0)
+    }
+
+    /// The second connection of a device that has one.
+    #[must_use]
+    pub fn second_connection(&self) -> Option<(&Transport, Priority)> {
+        let lane = self.protocol.dnp3()?.lane.as_ref()?;
+        Some((&lane.transport, lane.priority))
+    }
 }
 
 /// A device with its number.
@@ -85,6 +98,8 @@ pub struct Numbered {
     pub config: DeviceConfig,
     /// Whether history takes its points, even where they are not published one by one.
     pub recorded: bool,
+    /// How often its configuration has changed.
+    pub revision: u32,
 }
 
 /// How urgent a device's connection is, the most urgent first.

@@ -17,6 +17,7 @@ mod modbus;
 mod mqtt;
 mod names;
 mod points;
+mod restart;
 mod settings;
 mod simulated;
 mod topics;
@@ -44,6 +45,7 @@ pub use points::{
     BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig,
     ServedPoints, SimulatedPoint, States, Takes, ValueKind, WriteAs, model_of, read_points, read_served_points,
 };
+pub use restart::restart_needed;
 pub use simulated::SimulatedConfig;
 pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
@@ -81,7 +83,8 @@ pub fn load(path: &Path, checks: Checks) -> Result<Config, ConfigError> {
     let text = reader::read_text(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let config = from_text_with(&path.display().to_string(), &text, folder, checks)?;
-    Ok(Config { source: Source(Some(path.to_owned())), ..config })
+    let listen = Some((config.http.listen, config.mqtt.listen));
+    Ok(Config { source: Source { file: Some(path.to_owned()), devices_of: None, listen }, ..config })
 }
 
 /// Reads a configuration from text, its words alone; point lists are found beside `folder`.

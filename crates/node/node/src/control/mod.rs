@@ -17,6 +17,7 @@ mod called;
 pub mod command;
 mod holders;
 mod points;
+mod reload;
 pub mod request;
 mod sending;
 pub mod state;
@@ -25,6 +26,7 @@ mod tests;
 
 pub use called::{Call, Called, Done, Notice, Undo};
 pub use holders::holder_of;
+pub use reload::DeviceChange;
 
 use self::audit::{AuditLine, AuditLog, AuditReader, FileCounts};
 use self::called::Open;
@@ -46,8 +48,9 @@ const DOUBLE_OFF: i64 = 1;
 /// How it shows that it is on.
 const DOUBLE_ON: i64 = 2;
 
-/// Sends a command to the shard of its device; false where that has ended. Called on the audit log's thread.
-pub type CommandSender = Arc<dyn Fn(Dispatch) -> bool + Send + Sync>;
+/// Sends a command to the shard of its device, with the revision of the configuration that it was made by; false where the
+/// shard has ended. Called on the audit log's thread.
+pub type CommandSender = Arc<dyn Fn(Dispatch, u32) -> bool + Send + Sync>;
 
 /// Told of a command that was not sent: its device, its identifier, and why. Called on the audit log's thread.
 pub type Unsent = Arc<dyn Fn(DeviceId, u64, Refusal) + Send + Sync>;
@@ -69,6 +72,13 @@ pub struct Tells {
 struct Place {
     shard: usize,
     topic: Topic,
+    revision: u32,
+}
+
+impl Place {
+    fn of(Numbered { config, revision, .. }: &Numbered, shard: usize) -> Self {
+        Self { shard, topic: config.topic.clone(), revision: *revision }
+    }
 }
 
 /// The engine with its surroundings. `A` is what comes back with what became of a request.
@@ -84,6 +94,8 @@ pub struct Commands<A> {
     /// Points whose reading is one of four states.
     double_bits: HashSet<Topic>,
     places: HashMap<DeviceId, Place>,
+    /// How long a reading may take that confirms a command.
+    confirm_within: Duration,
     senders: Vec<CommandSender>,
     tells: Tells,
 }
@@ -95,23 +107,21 @@ impl<A> std::fmt::Debug for Commands<A> {
 }
 
 impl<A> Commands<A> {
-    /// The commandable points of all devices; `shard_of` says where a device is served.
+    /// The commandable points of all devices, each with the shard that it is served on.
     ///
     /// # Errors
     /// Two points have one topic, or a point contradicts itself.
-    pub fn new(
+    pub fn new<'a>(
         config: &Config,
-        devices: &[Numbered],
-        shard_of: impl Fn(DeviceId) -> usize,
+        devices: impl IntoIterator<Item = (&'a Numbered, usize)>,
         audit: AuditLog,
         tells: Tells,
     ) -> Result<Self, PointError> {
         let mut coordinator = Coordinator::new(points::limits_of(config), 1);
         let (mut places, mut double_bits) = (HashMap::new(), HashSet::new());
-        for device in devices {
+        for (device, shard) in devices {
             double_bits.extend(points::double_bits_of(&device.config));
-            let topic = device.config.topic.clone();
-            places.insert(device.id, Place { shard: shard_of(device.id), topic });
+            places.insert(device.id, Place::of(device, shard));
             points::add_device(&mut coordinator, device, config.control.confirm_within)?;
         }
         Ok(Self {
@@ -124,6 +134,7 @@ impl<A> Commands<A> {
             holders: Holders::default(),
             double_bits,
             places,
+            confirm_within: config.control.confirm_within,
             senders: Vec::new(),
             tells,
         })

@@ -5,8 +5,8 @@ use crate::config::{
 };
 use std::time::Duration;
 use tieline_control::{
-    Accepts, ControlPoint, Coordinator, CoordinatorLimits, Limits, Modes, PointError, PointRules, ReadBack, Scaling,
-    ScheduleLimits,
+    Accepts, ControlPoint, Coordinator, CoordinatorLimits, DevicePoints, Limits, Modes, PointError, PointRules,
+    ReadBack, Scaling, ScheduleLimits,
 };
 use tieline_core::{DeviceId, PointId, Topic};
 
@@ -43,11 +43,9 @@ pub(super) fn add_device(
     confirm_within: Duration,
 ) -> Result<(), PointError> {
     coordinator.add_device(*id, config.topic.clone());
-    for (point, number) in config.points.iter().zip(0..) {
-        let Some((control, added)) = point_of(*id, config, point, number) else { continue };
+    for (added, rules) in points_of(*id, config, confirm_within) {
         let topic = added.topic.clone();
         coordinator.add_point(added)?;
-        let rules = rules_of(&config.topic, point, control, confirm_within);
         if rules != PointRules::default()
             && let Err(refusal) = coordinator.set_rules(&topic, rules)
         {
@@ -56,6 +54,24 @@ pub(super) fn add_device(
         }
     }
     Ok(())
+}
+
+/// A device as the engine takes it in the place of what it was.
+pub(super) fn device_of(Numbered { id, config, .. }: &Numbered, confirm_within: Duration) -> DevicePoints {
+    let points = points_of(*id, config, confirm_within).collect();
+    DevicePoints { device: *id, topic: config.topic.clone(), points }
+}
+
+/// The points of a device that can be commanded, with their rules.
+fn points_of(
+    device: DeviceId,
+    config: &DeviceConfig,
+    confirm_within: Duration,
+) -> impl Iterator<Item = (ControlPoint, PointRules)> {
+    config.points.iter().zip(0..).filter_map(move |(point, number)| {
+        let (control, added) = point_of(device, config, point, number)?;
+        Some((added, rules_of(&config.topic, point, control, confirm_within)))
+    })
 }
 
 fn point_of<'a>(

@@ -153,7 +153,7 @@ impl<A> Commands<A> {
         if let Some(told) = told {
             self.durability.waiting.insert(number, told);
         }
-        let routed: Vec<(Dispatch, Option<CommandSender>)> =
+        let routed: Vec<(Dispatch, Option<Sent>)> =
             dispatches.iter().map(|dispatch| (dispatch.clone(), self.sender_of(dispatch))).collect();
         let tells = self.tells.clone();
         let afterwards = move |durable: bool| {
@@ -197,8 +197,9 @@ impl<A> Commands<A> {
         Some(StateChange::Append(text))
     }
 
-    fn sender_of(&self, dispatch: &Dispatch) -> Option<CommandSender> {
-        self.senders.get(self.places.get(&dispatch.device)?.shard).cloned()
+    fn sender_of(&self, dispatch: &Dispatch) -> Option<Sent> {
+        let place = self.places.get(&dispatch.device)?;
+        Some((self.senders.get(place.shard).cloned()?, place.revision))
     }
 
     fn line(&self, record: &AuditRecord) -> AuditLine {
@@ -219,10 +220,13 @@ impl<A> Commands<A> {
     }
 }
 
+/// What sends a command, and by which revision of a device's configuration it was made.
+type Sent = (CommandSender, u32);
+
 /// Sends a command once its records are durable; on the audit log's thread.
-fn forward(dispatch: Dispatch, sender: Option<CommandSender>, durable: bool, tells: &Tells) {
+fn forward(dispatch: Dispatch, sender: Option<Sent>, durable: bool, tells: &Tells) {
     let (device, command_id) = (dispatch.device, dispatch.command_id.0);
-    if !sender.is_some_and(|sender| durable && sender(dispatch)) {
+    if !sender.is_some_and(|(sender, revision)| durable && sender(dispatch, revision)) {
         (tells.unsent)(device, command_id, no_audit());
     }
 }

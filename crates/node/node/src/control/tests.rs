@@ -42,7 +42,7 @@ impl World {
     fn start(folder: &Path, ms: u64) -> Self {
         std::fs::write(folder.join("p.csv"), LIST).unwrap();
         let config = config::from_text("node.toml", DEVICES, folder).unwrap();
-        let numbered = |(config, id)| Numbered { id: DeviceId(id), config, recorded: false };
+        let numbered = |(config, id)| Numbered { id: DeviceId(id), config, recorded: false, revision: 0 };
         let devices: Vec<Numbered> = config.devices.iter().cloned().zip(0..).map(numbered).collect();
         let audit = AuditLog::start(folder, config.audit).unwrap();
         let (says, said) = channel();
@@ -51,9 +51,9 @@ impl World {
             unsent: Arc::new(move |device, id, why| drop(unsent.send(Said::Unsent(device, id, why)))),
             written: Arc::new(move |number, ok| drop(written.send(Said::Written(number, ok)))),
         };
-        let commands = Commands::new(&config, &devices, |_| 0, audit, tells).unwrap();
+        let commands = Commands::new(&config, devices.iter().map(|device| (device, 0)), audit, tells).unwrap();
         let mut commands = commands.restored(at(ms), state::load(folder).unwrap());
-        commands.set_senders(vec![Arc::new(move |dispatch| sent.send(Said::Sent(dispatch)).is_ok())]);
+        commands.set_senders(vec![Arc::new(move |dispatch, _| sent.send(Said::Sent(dispatch)).is_ok())]);
         let mut world = Self { commands, said, now: at(ms), done: Vec::new() };
         for device in [0, 1] {
             world.commands.handle_link(world.now, DeviceId(device), true);

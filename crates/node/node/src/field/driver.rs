@@ -1,7 +1,7 @@
 //! What a protocol is to a field shard: a driver, with a session for each of its devices.
 //!
-//! The shard calls [`Driver`] and [`DeviceSession`]. A driver has its [`Context`] while it starts, and from then on the
-//! [`Reporter`] of each device; it sees nothing else of the shard.
+//! The shard calls [`Driver`] and [`DeviceSession`]. A driver has its [`Context`] while it starts or changes devices, and from
+//! then on the [`Reporter`] of each device; it sees nothing else of the shard.
 
 use super::counters::Metric;
 use super::lanes::Lane;
@@ -10,6 +10,7 @@ use super::shard::{Field, SharedField};
 use crate::config::{DeviceConfig, NetworkConfig, Numbered, Priority};
 use crate::trace::Kind;
 use std::cell::RefMut;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Machine, Now, Reading, Refusal};
 use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard, Tap};
 use tieline_poll::{LinkState, PointTable, PollClass, PollResult};
-use tieline_transport::{CertificateCache, Transport};
+use tieline_transport::{CertificateCache, KeptSession, Transport};
+use tokio::task::JoinHandle;
 
 /// Connections of a device that connects to us: one, and those that take the place of a dead one.
 const LISTEN_SESSIONS_MAX: usize = 4;
@@ -33,17 +35,46 @@ pub const WHOLE: u16 = 0;
 /// A device with the table of its points.
 pub type Tabled = (Numbered, Arc<PointTable>);
 
-/// The start of a driver's devices.
-pub type Starting<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + 'a>>;
+/// A device that could not be started.
+#[derive(Debug)]
+pub struct NotStarted {
+    /// Which.
+    pub device: DeviceId,
+    /// Why.
+    pub why: io::Error,
+}
+
+impl NotStarted {
+    /// All devices of a connection, for one reason.
+    pub fn all(devices: &[Tabled], why: &io::Error) -> Vec<Self> {
+        let one = |(device, _): &Tabled| Self { device: device.id, why: io::Error::new(why.kind(), why.to_string()) };
+        devices.iter().map(one).collect()
+    }
+}
+
+/// The start of a driver's devices: those that could not be started.
+pub type Starting<'a> = Pin<Box<dyn Future<Output = Vec<NotStarted>> + 'a>>;
+
+/// The end of some of a driver's devices.
+pub type Stopping<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// A protocol on one shard.
 pub trait Driver {
-    /// Adds the shard's devices of this protocol to it ([`Context::add_device`]) and keeps their connections going.
-    /// Which devices share a connection is the driver's business.
+    /// Adds devices of this protocol to the shard ([`Context::add_device`]) and keeps their connections going. Which devices
+    /// share a connection is the driver's business; those that come later join the connection that is there. A device cannot
+    /// be started where an address cannot be listened on, TLS files cannot be used, or the shard does not take it.
+    fn start<'a>(&'a mut self, context: &'a Context, devices: Vec<Tabled>) -> Starting<'a>;
+
+    /// Gives a device another configuration without a new connection; only where the protocol's `keeps` allows that. The
+    /// poller has it already.
     ///
     /// # Errors
-    /// An address cannot be listened on, TLS files cannot be used, or the shard does not take a device.
-    fn start<'a>(&'a mut self, context: &'a Context, devices: Vec<Tabled>) -> Starting<'a>;
+    /// The device cannot have it; it is to be stopped.
+    fn replace(&mut self, context: &Context, device: &Tabled) -> io::Result<()>;
+
+    /// Ends devices, and connections that nobody uses any more: their addresses are free then. Commands that are under way
+    /// get their outcome first. Devices that are not here are left out.
+    fn stop<'a>(&'a mut self, devices: &'a HashSet<DeviceId>) -> Stopping<'a>;
 
     /// What its devices have counted: the same metrics in the same order at all times, without devices too.
     fn metrics(&self) -> Vec<Metric>;
@@ -74,7 +105,18 @@ pub fn transport_of(config: &DeviceConfig) -> io::Result<&Transport> {
     config.transport.as_ref().ok_or_else(|| io::Error::other(format!("{} has no address", config.topic)))
 }
 
+/// What becomes of a command whose device is stopped before it has an outcome.
+#[must_use]
+pub fn stopped(sent: bool) -> Refusal {
+    let (name, why) = ("reconfigured", "the device was removed or reconnected by a reload of the configuration");
+    match sent {
+        true => Refusal::unknown(name, format!("{why} before it answered; the command may have been carried out")),
+        false => Refusal::new(name, format!("{why} before the command was sent")),
+    }
+}
+
 /// What a driver starts devices with.
+#[derive(Clone)]
 pub struct Context {
     shard: Rc<Shard>,
     field: SharedField,
@@ -121,10 +163,21 @@ impl Context {
         &self.shard
     }
 
-    /// Networks whose limits devices share; to be told before their devices.
-    pub(super) fn set_networks<'a>(&self, networks: impl Iterator<Item = &'a NetworkConfig>) {
-        let now = self.shard.now();
-        networks.for_each(|network| self.field.borrow_mut().set_network(now, network));
+    /// The shard's state.
+    pub(super) const fn field(&self) -> &SharedField {
+        &self.field
+    }
+
+    /// Tells the networks whose limits devices share, before the devices.
+    pub(super) fn set_networks(&self, devices: &[Numbered]) {
+        let (now, mut field) = (self.shard.now(), self.field.borrow_mut());
+        let networks: BTreeMap<&str, &NetworkConfig> = devices
+            .iter()
+            .filter_map(|device| device.config.network.as_ref())
+            .map(|network| (network.name.as_str(), network))
+            .collect();
+        field.coming = networks.keys().map(|name| (*name).to_owned()).collect();
+        networks.values().for_each(|network| field.set_network(now, network));
     }
 
     /// Adds a device to the shard. `priority` is that of the most urgent of its connections: its points keep one order.
@@ -142,26 +195,40 @@ impl Context {
         Ok(Reporter { field: Rc::clone(&self.field), device: device.id })
     }
 
-    /// Keeps a session connected until the shard ends.
+    /// Another session takes the place of the one that a device has.
+    pub fn set_session(&self, device: DeviceId, session: Rc<dyn DeviceSession>) {
+        self.field.borrow_mut().set_session(device, session);
+    }
+
+    /// Lets a session tell its bytes to the trace of these devices, where one of them is traced and it does not yet.
+    pub fn trace<M: Machine>(&self, session: &Session<M>, devices: &[DeviceId], lane: Lane) {
+        if let Some(tap) = self.field.borrow().traces.tap(devices, lane.number()) {
+            session.set_tap(tap);
+        }
+    }
+
+    /// Keeps a session connected until the shard ends or the session is closed.
     ///
     /// # Errors
     /// The address cannot be listened on, or TLS files cannot be used.
-    pub async fn connect<M, O>(&self, session: Session<M>, owner: O, connection: Connection<'_>) -> io::Result<()>
+    pub async fn connect<M, O>(
+        &self,
+        session: Session<M>,
+        owner: O,
+        connection: Connection<'_>,
+    ) -> io::Result<KeptSession>
     where
         M: Machine + 'static,
         O: Owner<M> + Clone + 'static,
     {
         let Connection { name, transport, priority, seed, devices, lane } = connection;
-        if let Some(tap) = self.field.borrow().traces.tap(devices, lane.number()) {
-            session.set_tap(tap);
-        }
+        self.trace(&session, devices, lane);
         let unreachable = |error: &dyn std::fmt::Display| {
             io::Error::other(format!("{name} cannot be reached by {transport}: {error}"))
         };
         let route = transport.route(&self.certificates, LISTEN_SESSIONS_MAX).map_err(|error| unreachable(&error))?;
         let route = route.marked(priority.map(marks_of));
-        route.start(session, seed, owner).await.map_err(|error| unreachable(&error))?;
-        Ok(())
+        route.start(session, seed, owner).await.map_err(|error| unreachable(&error))
     }
 
     /// What a socket of many devices tells of one of them; none where the device is not traced.
@@ -170,7 +237,7 @@ impl Context {
         self.field.borrow().traces.tap(&[device], Lane::Main.number())
     }
 
-    /// Opens the socket of many devices, and serves it until the shard ends.
+    /// Opens the socket of many devices, and serves it until it is closed. Returns the task that serves it.
     ///
     /// # Errors
     /// The local address cannot be taken.
@@ -180,14 +247,15 @@ impl Context {
         owner: O,
         local: SocketAddr,
         priority: Option<Priority>,
-    ) -> io::Result<()>
+    ) -> io::Result<JoinHandle<()>>
     where
         M: DatagramMachine + 'static,
         O: EndpointOwner<M> + 'static,
     {
         let started = endpoint.start(local, priority.map(marks_of), owner).await;
-        started.map_err(|error| io::Error::other(format!("the local address {local} cannot be used: {error}")))?;
-        Ok(())
+        let (_, task) =
+            started.map_err(|error| io::Error::other(format!("the local address {local} cannot be used: {error}")))?;
+        Ok(task)
     }
 }
 

@@ -61,6 +61,11 @@ impl Lanes {
         Self { up: [false; 2], last: vec![None; points], guard, duplicates: 0 }
     }
 
+    /// The points have other numbers from here on.
+    pub(super) fn set_points(&mut self, points: usize) {
+        self.last = vec![None; points];
+    }
+
     /// A connection is up, or not; whether the other one is.
     pub(super) fn set_up(&mut self, lane: Lane, up: bool) -> bool {
         let [main, urgent] = &mut self.up;

@@ -12,31 +12,43 @@
 //!
 //! A device may have a second connection for what is urgent: `lanes.rs` says which of two readings counts.
 //!
+//! Devices come, change and go while a shard runs: `plan.rs` says which and on which shard, `changes.rs` carries it out. What
+//! did not change is not touched.
+//!
 //! A protocol is a folder with a driver, which [`driver_of`] registers; no other file of this room knows any.
 //!
 //! Read first: `driver.rs`, then `shard.rs`, then `dnp3/mod.rs`.
 
 mod bacnet;
+mod changes;
 mod counters;
 mod dnp3;
 mod driver;
+mod homes;
 mod lanes;
+mod members;
 mod modbus;
+mod plan;
 mod positions;
 mod presence;
 mod shard;
 mod simulated;
 mod spec;
+#[cfg(test)]
+mod tests;
 
 pub use counters::{Counted, MetricKind};
 pub use lanes::Lane;
+pub use plan::{ChangeCounts, DeviceTable, ShardChange, TableChange};
 pub use positions::Positions;
-pub use shard::{FieldHandle, start};
+pub use shard::{FieldHandle, ReportSenders, start};
 
 use self::driver::Driver;
-use crate::config::{DeviceConfig, ProtocolName};
+use crate::config::{DeviceConfig, Numbered, ProtocolName};
 use crate::trace::{Decoder, NoBytes, TraceAsk};
-use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Update};
+use std::convert::Infallible;
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Topic, Update};
+use tokio::sync::{mpsc, oneshot};
 
 /// The driver of a protocol, without devices.
 fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
@@ -46,6 +58,21 @@ fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
         ProtocolName::Bacnet => Box::<bacnet::Bacnet>::default(),
         ProtocolName::Simulated => Box::<simulated::Simulated>::default(),
     }
+}
+
+/// Whether a device whose configuration changes from one to the other keeps its connection.
+fn keeps_connection(old: &DeviceConfig, new: &DeviceConfig) -> bool {
+    let place = |config: &DeviceConfig| {
+        let DeviceConfig { topic, transport, channel, priority, trace, publish_points, .. } = config;
+        (topic.clone(), transport.clone(), channel.clone(), *priority, *trace, *publish_points)
+    };
+    let keeps = match new.protocol.name() {
+        ProtocolName::Dnp3 => dnp3::keeps,
+        ProtocolName::Modbus => modbus::keeps,
+        ProtocolName::Bacnet => bacnet::keeps,
+        ProtocolName::Simulated => simulated::keeps,
+    };
+    old.protocol.name() == new.protocol.name() && place(old) == place(new) && keeps(old, new)
 }
 
 /// What a trace of a device says; `wanted` is the point that is looked for, by its place in the list.
@@ -76,6 +103,8 @@ pub enum FieldInput {
     Command {
         /// To which device.
         device: DeviceId,
+        /// That of the configuration by which the command was made: by another one its point may be another one.
+        revision: u32,
         /// The engine's name for it.
         command_id: u64,
         /// What.
@@ -86,10 +115,39 @@ pub enum FieldInput {
     /// What was reported up to this receipt is stored, or will not be.
     Settled(Receipt),
     /// Tell what the shard's devices have counted.
-    Count(tokio::sync::oneshot::Sender<Counted>),
+    Count(oneshot::Sender<Counted>),
     /// Tell what the trace of a device holds.
     Trace(TraceAsk),
+    /// End devices.
+    Leave(Leaving),
+    /// Change devices, and start others.
+    Change(Changing),
 }
+
+/// Devices that leave a shard.
+#[derive(Debug)]
+pub struct Leaving {
+    /// Each with whether it is forgotten; otherwise it keeps its number, its topics and its last values, and is started again.
+    pub devices: Vec<(DeviceId, bool)>,
+    /// Dropped once everything that the devices have told has been read.
+    pub barrier: Barrier,
+}
+
+/// Devices that change on a shard or come to it.
+#[derive(Debug)]
+pub struct Changing {
+    /// They keep their connections.
+    pub replace: Vec<Numbered>,
+    /// They are started; those that left and were not forgotten among them.
+    pub start: Vec<Numbered>,
+    /// Dropped once everything that was told by then has been read.
+    pub barrier: Barrier,
+    /// What could not be started, and why.
+    pub done: oneshot::Sender<Vec<(DeviceId, String)>>,
+}
+
+/// Nothing is ever sent: what waits is told by the end of all senders.
+pub type Barrier = mpsc::Sender<Infallible>;
 
 /// A device's events that wait for their confirm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,16 +177,18 @@ pub struct FieldReport {
     pub outcomes: Vec<(DeviceId, u64, CommandOutcome)>,
     /// Whose confirms wait until these updates are stored.
     pub receipts: Vec<Receipt>,
+    /// Topics that nobody updates any more: their device, or their point, is gone.
+    pub gone: Vec<Topic>,
+    /// To be dropped once all this was read.
+    pub barriers: Vec<Barrier>,
 }
 
 impl FieldReport {
     /// Whether there is nothing to tell.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.updates.is_empty()
-            && self.past.is_empty()
-            && self.links.is_empty()
-            && self.outcomes.is_empty()
-            && self.receipts.is_empty()
+        let Self { updates, past, links, outcomes, receipts, gone, barriers } = self;
+        let is_quiet = updates.is_empty() && past.is_empty() && links.is_empty() && outcomes.is_empty();
+        is_quiet && receipts.is_empty() && gone.is_empty() && barriers.is_empty()
     }
 }

@@ -11,18 +11,18 @@
 //! { "site/ahu1": null, "site/ahu2": "2026-11-25T20:00:00.000Z" }        null: it answered when this was written
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tieline_core::{Timestamp, Topic};
 
 /// The file below a node's data folder.
 const FILE: &str = "trend-logs.json";
-/// Changes of a device that wait to be written; more are left out, and the past is read again after a restart.
-const CHANGES_OF_DEVICE: usize = 4;
+/// Changes that wait to be written; more are left out, and the past is read again after a restart.
+const CHANGES_MAX: usize = 4096;
 
 /// Up to when the past of a device is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,63 +37,107 @@ type All = BTreeMap<String, Known>;
 
 /// What is known of all devices. Copies are handles of the same.
 #[derive(Clone, Debug)]
-pub struct Positions {
-    /// When the node started.
-    at_start: Arc<All>,
-    /// When the node last ran before.
-    last_ran: Option<Timestamp>,
-    changes: Option<SyncSender<(String, Known)>>,
+pub struct Positions(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    all: Mutex<All>,
+    /// What the thread that writes is told; none before a device keeps its past.
+    changes: Mutex<Option<SyncSender<Change>>>,
 }
 
+/// A device is known up to then; none: it is forgotten.
+type Change = (String, Option<Known>);
+
 impl Positions {
-    /// Of no device.
+    /// Of no device, and written nowhere.
+    #[cfg(test)]
     #[must_use]
     pub fn none() -> Self {
-        Self { at_start: Arc::default(), last_ran: None, changes: None }
+        Self(Arc::new(Shared { path: PathBuf::new(), all: Mutex::default(), changes: Mutex::default() }))
     }
 
-    /// Of devices that keep their own past, with a thread that writes, which ends with the last handle. `last_ran` is when
-    /// the node last ran before it started.
+    /// Of devices that keep their own past. `last_ran` is when the node last ran before it started.
     ///
     /// # Errors
     /// The system gives no thread.
     pub fn start(data: &Path, devices: &[Topic], last_ran: Option<Timestamp>) -> io::Result<Self> {
-        if devices.is_empty() {
-            return Ok(Self::none());
-        }
         let path = data.join(FILE);
-        let mut all = read(&path);
-        all.retain(|device, _| devices.iter().any(|topic| topic.as_str() == device));
-        let (changes, incoming) = sync_channel(devices.len().saturating_mul(CHANGES_OF_DEVICE));
-        let at_start = Arc::new(all.clone());
-        std::thread::Builder::new().name("positions".to_owned()).spawn(move || keep(&path, all, &incoming))?;
-        Ok(Self { at_start, last_ran, changes: Some(changes) })
+        let known = if devices.is_empty() { All::new() } else { read(&path) };
+        let until = |known| match known {
+            Known::Present => last_ran.map(Known::Until),
+            known @ Known::Until(_) => Some(known),
+        };
+        let all = known.into_iter().filter_map(|(device, known)| Some((device, until(known)?))).collect();
+        let positions = Self(Arc::new(Shared { path, all: Mutex::new(all), changes: Mutex::default() }));
+        positions.begin(devices)?;
+        positions.keep(devices);
+        Ok(positions)
     }
 
-    /// Up to when the past of a device was known when the node started; none where nothing is known of it.
+    /// Starts the thread that writes, where devices keep their past and it does not run. It ends with the last handle.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn begin(&self, devices: &[Topic]) -> io::Result<()> {
+        let mut running = locked(&self.0.changes);
+        if running.is_none() && !devices.is_empty() {
+            let (changes, incoming) = sync_channel(CHANGES_MAX);
+            let (path, all) = (self.0.path.clone(), locked(&self.0.all).clone());
+            std::thread::Builder::new().name("positions".to_owned()).spawn(move || keep(&path, all, &incoming))?;
+            *running = Some(changes);
+        }
+        Ok(())
+    }
+
+    /// Forgets all devices but these.
+    pub fn keep(&self, devices: &[Topic]) {
+        let kept: HashSet<&str> = devices.iter().map(Topic::as_str).collect();
+        let gone = |device: &String, _: &mut Known| !kept.contains(device.as_str());
+        let gone: Vec<String> = locked(&self.0.all).extract_if(.., gone).map(|(device, _)| device).collect();
+        gone.into_iter().for_each(|device| self.tell(device, None));
+    }
+
+    /// Up to when the past of a device is known that does not answer yet; none where nothing is known of it.
     #[must_use]
-    pub fn at_start(&self, device: &Topic) -> Option<Timestamp> {
-        match self.at_start.get(device.as_str())? {
-            Known::Present => self.last_ran,
+    pub fn known_until(&self, device: &Topic) -> Option<Timestamp> {
+        match locked(&self.0.all).get(device.as_str())? {
+            Known::Present => None,
             Known::Until(until) => Some(*until),
         }
     }
 
     /// Writes down what is known of a device, in a while.
     pub fn set(&self, device: &Topic, known: Known) {
-        if let Some(changes) = &self.changes
-            && changes.try_send((device.as_str().to_owned(), known)).is_err()
+        let device = device.as_str().to_owned();
+        locked(&self.0.all).insert(device.clone(), known);
+        self.tell(device, Some(known));
+    }
+
+    fn tell(&self, device: String, known: Option<Known>) {
+        if let Some(changes) = &*locked(&self.0.changes)
+            && let Err(TrySendError::Full((device, _)) | TrySendError::Disconnected((device, _))) =
+                changes.try_send((device, known))
         {
-            tracing::warn!(%device, "up to when the trend logs of the device are read is not written down");
+            tracing::warn!(device, "up to when the trend logs of the device are read is not written down");
         }
     }
 }
 
-fn keep(path: &Path, mut all: All, incoming: &Receiver<(String, Known)>) {
-    while let Ok((device, known)) = incoming.recv() {
-        all.insert(device, known);
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keep(path: &Path, mut all: All, incoming: &Receiver<Change>) {
+    while let Ok(change) = incoming.recv() {
         // What waits goes with it.
-        all.extend(incoming.try_iter());
+        for (device, known) in std::iter::once(change).chain(incoming.try_iter()) {
+            match known {
+                Some(known) => drop(all.insert(device, known)),
+                None => drop(all.remove(&device)),
+            }
+        }
         if let Err(error) = write(path, &all) {
             tracing::warn!(file = %path.display(), %error, "up to when trend logs are read cannot be written down");
         }
@@ -165,10 +209,17 @@ mod tests {
         assert_eq!(read(&path), all);
         let last_ran = "2026-11-25T21:00:00Z".parse().ok();
         let positions = Positions::start(folder.path(), &[topic("a"), topic("b"), topic("c")], last_ran).unwrap();
-        assert_eq!(positions.at_start(&topic("a")), last_ran);
-        assert_eq!(positions.at_start(&topic("b")), "2026-11-25T20:00:00Z".parse().ok());
-        assert_eq!(positions.at_start(&topic("c")), None);
-        assert_eq!(positions.at_start(&topic("gone")), None);
+        assert_eq!(positions.known_until(&topic("a")), last_ran);
+        assert_eq!(positions.known_until(&topic("b")), "2026-11-25T20:00:00Z".parse().ok());
+        assert_eq!(positions.known_until(&topic("c")), None);
+        assert_eq!(positions.known_until(&topic("gone")), None);
+        // A device that goes and comes again goes on; one that is no more is forgotten.
+        positions.set(&topic("a"), Known::Present);
+        positions.set(&topic("c"), until("2026-11-25T21:30:00Z"));
+        positions.keep(&[topic("a"), topic("c")]);
+        assert_eq!(positions.known_until(&topic("a")), None);
+        assert_eq!(positions.known_until(&topic("b")), None);
+        assert_eq!(positions.known_until(&topic("c")), "2026-11-25T21:30:00Z".parse().ok());
     }
 
     #[test]
@@ -177,7 +228,9 @@ mod tests {
         let path = folder.path().join(FILE);
         fs::write(&path, "{ no file of ours").unwrap();
         let (changes, incoming) = sync_channel(4);
-        changes.send(("a".to_owned(), Known::Present)).unwrap();
+        changes.send(("b".to_owned(), Some(Known::Present))).unwrap();
+        changes.send(("a".to_owned(), Some(Known::Present))).unwrap();
+        changes.send(("b".to_owned(), None)).unwrap();
         drop(changes);
         keep(&path, read(&path), &incoming);
         assert_eq!(read(&path), All::from([("a".to_owned(), Known::Present)]));

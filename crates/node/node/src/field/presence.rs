@@ -31,6 +31,16 @@ impl Presence {
         self.0.get() == State::Online
     }
 
+    /// Whether a question is out, or will be.
+    pub fn is_probed(&self) -> bool {
+        matches!(self.0.get(), State::Probed(_))
+    }
+
+    /// Goes on where that of the device's configuration before was.
+    pub fn take_over(&self, before: &Self) {
+        self.0.set(before.0.get());
+    }
+
     /// It can be asked from now on.
     pub fn begin(&self) {
         self.0.set(State::Probed(0));
@@ -78,7 +88,7 @@ pub fn probe_later<D: Probed + 'static>(device: Option<&Weak<D>>, failed: u32) {
     tokio::task::spawn_local(async move {
         tokio::time::sleep(probe_wait(failed)).await;
         if let Some(device) = device.upgrade()
-            && matches!(device.presence().0.get(), State::Probed(_))
+            && device.presence().is_probed()
         {
             device.probe();
         }

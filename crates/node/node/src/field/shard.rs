@@ -1,15 +1,14 @@
 //! A field shard: one thread with the sessions of some devices.
 
-use super::counters::Counted;
-use super::driver::{Context, DeviceSession, Tabled};
+use super::changes::{self, Changes};
+use super::driver::{Context, DeviceSession, stopped};
 use super::lanes::Lane;
 use super::positions::Positions;
-use super::spec::{spec_of, table_of, urgency_of};
-use super::{Drivers, FieldInput, FieldReport, Receipt, drivers};
-use crate::config::{NetworkConfig, Numbered, PointConfig, Priority};
+use super::{FieldInput, FieldReport, Receipt, drivers};
+use crate::config::Numbered;
 use crate::trace::{DeviceTraces, Kind, TraceDisk};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +16,7 @@ use tieline_core::{
     Command, CommandMode, CommandOutcome, DeviceId, Instant, Now, PointId, Reading, Refusal, Topic, Value,
 };
 use tieline_net::{Clock, Counters, Shard, ShardThread};
-use tieline_poll::{
-    DeviceState, GroupId, GroupKind, GroupSpec, Limits, PointTable, PollClass, PollEvent, Poller, SpecError, Urgency,
-};
+use tieline_poll::{DeviceState, GroupId, Limits, PollClass, PollEvent, Poller, Urgency};
 use tieline_transport::CertificateCache;
 use tokio::sync::{Notify, mpsc};
 
@@ -63,10 +60,12 @@ impl FieldHandle {
 pub struct Field {
     number: usize,
     pub(super) poller: Poller,
-    devices: HashMap<DeviceId, Device>,
+    pub(super) devices: HashMap<DeviceId, Device>,
     pub(super) traces: DeviceTraces,
     /// Groups of devices, by the names of their networks.
-    networks: HashMap<String, GroupId>,
+    pub(super) networks: HashMap<String, GroupId>,
+    /// Networks of devices that are about to be added.
+    pub(super) coming: HashSet<String>,
     /// By urgency.
     reports: [FieldReport; Urgency::ALL.len()],
     /// There is something to report or a new deadline.
@@ -75,11 +74,15 @@ pub struct Field {
 }
 
 /// A device of a shard.
-struct Device {
-    topic: Topic,
+pub(super) struct Device {
+    pub(super) topic: Topic,
+    pub(super) network: Option<String>,
+    /// That of its configuration.
+    pub(super) revision: u32,
     /// Before whose reports its own go.
-    urgency: Urgency,
-    session: Rc<dyn DeviceSession>,
+    pub(super) urgency: Urgency,
+    /// None while it has left.
+    pub(super) session: Option<Rc<dyn DeviceSession>>,
 }
 
 /// A shard's state, shared by its tasks.
@@ -129,66 +132,35 @@ pub(super) async fn serve<I: From<FieldReport>>(
 ) {
     let (work, clock) = (Rc::new(Notify::new()), shard.clock());
     let poller = Poller::new(Limits::default());
-    let networks = HashMap::new();
+    let (networks, coming) = (HashMap::new(), HashSet::new());
     let (devices_here, traces, reports) = (HashMap::new(), DeviceTraces::new(traces), Default::default());
-    let field = Field { number, poller, devices: devices_here, traces, networks, reports, work, clock };
+    let field = Field { number, poller, devices: devices_here, traces, networks, coming, reports, work, clock };
     let field = Rc::new(RefCell::new(field));
     let mut drivers = drivers();
     let context = Context::new(Rc::clone(&shard), Rc::clone(&field), certificates, positions);
-    let result = start_devices(&mut drivers, &context, devices).await;
-    let failed = result.is_err();
-    ready(result);
-    if !failed {
+    let failed = changes::start(&mut drivers, &context, devices).await.into_iter().next();
+    let has_failed = failed.is_some();
+    ready(failed.map_or(Ok(()), |failed| Err(failed.why)));
+    if !has_failed {
         tokio::task::spawn_local(keep_flushing(Rc::clone(&field)));
-        run(&shard, &field, &drivers, incoming, &senders).await;
+        let changes = Changes::new(drivers, context);
+        run(&shard, &field, &changes, incoming, &senders).await;
     }
 }
 
 /// Hands traces to the disk from time to time, until the shard ends.
 async fn keep_flushing(field: SharedField) {
-    if !field.borrow().traces.is_written() {
-        return;
-    }
     let mut interval = tokio::time::interval(FLUSH_EVERY);
     loop {
         interval.tick().await;
-        field.borrow().traces.flush();
+        field.borrow_mut().traces.flush();
     }
-}
-
-/// What devices with one table have in common: their list, their intervals, and those of their points.
-type TableKey = (*const PointConfig, Vec<Duration>, Vec<Duration>);
-
-/// Starts devices, each by the driver of its protocol.
-async fn start_devices(drivers: &mut Drivers, context: &Context, devices: Vec<Numbered>) -> std::io::Result<()> {
-    // Devices that name the same list, and are polled as often, share one table.
-    let mut tables: HashMap<TableKey, Arc<PointTable>> = HashMap::new();
-    let mut tabled: Vec<Tabled> = Vec::new();
-    for device in devices {
-        let rates = device.config.points.iter().map(|point| device.config.every_of(point)).collect();
-        let key = (device.config.points.as_ptr(), device.config.polls.clone(), rates);
-        let table = match tables.get(&key) {
-            Some(table) => Arc::clone(table),
-            None => {
-                let table = table_of(&device.config).map_err(std::io::Error::other)?;
-                tables.insert(key, Arc::clone(&table));
-                table
-            }
-        };
-        tabled.push((device, table));
-    }
-    context.set_networks(tabled.iter().filter_map(|(device, _)| device.config.network.as_ref()));
-    for (protocol, driver) in drivers {
-        let here = tabled.extract_if(.., |(device, _)| device.config.protocol.name() == *protocol).collect();
-        driver.start(context, here).await?;
-    }
-    Ok(())
 }
 
 async fn run<I: From<FieldReport>>(
     shard: &Rc<Shard>,
     field: &SharedField,
-    drivers: &Drivers,
+    changes: &Changes,
     mut inputs: mpsc::Receiver<FieldInput>,
     senders: &ReportSenders<I>,
 ) {
@@ -205,9 +177,9 @@ async fn run<I: From<FieldReport>>(
             },
             // While there is no room for a report, what is more urgent may come.
             input = inputs.recv() => match input {
-                Some(input) => handle(shard.now(), field, drivers, input),
+                Some(input) => handle(shard.now(), field, changes, input),
                 None => {
-                    field.borrow().traces.flush();
+                    field.borrow_mut().traces.flush();
                     return tell_rest(field, senders).await;
                 }
             },
@@ -263,10 +235,10 @@ fn turn(field: &SharedField, now: Now) -> Option<Instant> {
     field.borrow().poller.timeout()
 }
 
-fn handle(now: Now, field: &SharedField, drivers: &Drivers, input: FieldInput) {
+fn handle(now: Now, field: &SharedField, changes: &Changes, input: FieldInput) {
     match input {
-        FieldInput::Command { device, command_id, command, until } => {
-            Field::command(field, device, command_id, &command, until);
+        FieldInput::Command { device, revision, command_id, command, until } => {
+            Field::command(field, (device, revision), command_id, &command, until);
         }
         FieldInput::Settled(receipt) => {
             let session = field.borrow().session(receipt.device);
@@ -274,9 +246,10 @@ fn handle(now: Now, field: &SharedField, drivers: &Drivers, input: FieldInput) {
                 session.settle(receipt.lane, receipt.fragments);
             }
         }
-        // The caller may have gone.
-        FieldInput::Count(answer) => drop(answer.send(Counted::of(drivers))),
+        FieldInput::Count(answer) => changes.count(answer),
         FieldInput::Trace(ask) => field.borrow().traces.answer(now, ask),
+        FieldInput::Leave(leaving) => changes.leave(leaving),
+        FieldInput::Change(changing) => changes.change(changing),
     }
 }
 
@@ -296,37 +269,9 @@ fn log_state(device: &str, from: DeviceState, to: DeviceState, why: &str) {
 }
 
 impl Field {
-    /// Devices that are added later may share the limits of a network.
-    pub(super) fn set_network(&mut self, now: Now, network: &NetworkConfig) {
-        if self.networks.contains_key(&network.name) {
-            return;
-        }
-        let group = GroupId(u32::try_from(self.networks.len()).unwrap_or(u32::MAX));
-        let spec = GroupSpec { kind: GroupKind::Network, in_flight_max: network.in_flight, gap_min: network.gap };
-        match self.poller.set_group(now, group, spec) {
-            Ok(()) => drop(self.networks.insert(network.name.clone(), group)),
-            Err(error) => tracing::warn!(network = network.name, %error, "the limits of a network do not hold"),
-        }
-    }
-
-    pub(super) fn add_device(
-        &mut self,
-        now: Now,
-        (device, table): (&Numbered, &Arc<PointTable>),
-        priority: Option<Priority>,
-        session: Rc<dyn DeviceSession>,
-    ) -> Result<(), SpecError> {
-        let urgency = urgency_of(priority);
-        let network = device.config.network.as_ref().and_then(|network| self.networks.get(&network.name).copied());
-        self.poller.add_device(now, device.id, spec_of(device, Arc::clone(table), urgency, network))?;
-        self.traces.add(device.id, &device.config);
-        self.devices.insert(device.id, Device { topic: device.config.topic.clone(), urgency, session });
-        Ok(())
-    }
-
     /// A session to call without a borrow of the shard: what it does may be reported at once.
     fn session(&self, device: DeviceId) -> Option<Rc<dyn DeviceSession>> {
-        self.devices.get(&device).map(|device| Rc::clone(&device.session))
+        self.devices.get(&device)?.session.clone()
     }
 
     fn log(&mut self, now: Now, event: &PollEvent) {
@@ -377,11 +322,19 @@ impl Field {
         tracing::warn!(device, %why, "a heartbeat was not written");
     }
 
-    fn command(field: &SharedField, device: DeviceId, command_id: u64, command: &Command, until: Instant) {
-        let session = field.borrow().session(device);
+    fn command(
+        field: &SharedField,
+        (device, revision): (DeviceId, u32),
+        command_id: u64,
+        command: &Command,
+        until: Instant,
+    ) {
+        // By another configuration the number of its point may be that of another point.
+        let is_current = field.borrow().devices.get(&device).is_some_and(|known| known.revision == revision);
+        let session = field.borrow().session(device).filter(|_| is_current);
         let refused = match session {
             Some(session) => session.command(command_id, command, until),
-            None => Err(Refusal::new("unknown_device", "the device is not here".to_owned())),
+            None => Err(stopped(false)),
         };
         if let Err(refusal) = refused {
             field.borrow_mut().tell_outcome(device, command_id, Err(refusal));
@@ -421,11 +374,11 @@ impl Field {
         report.receipts.push(Receipt { shard, device, lane, fragments: number, is_past: true });
     }
 
-    fn urgency(&self, device: DeviceId) -> Urgency {
+    pub(super) fn urgency(&self, device: DeviceId) -> Urgency {
         self.devices.get(&device).map_or_else(Urgency::default, |device| device.urgency)
     }
 
-    const fn report(&mut self, urgency: Urgency) -> &mut FieldReport {
+    pub(super) const fn report(&mut self, urgency: Urgency) -> &mut FieldReport {
         let [protection, monitoring, bulk] = &mut self.reports;
         match urgency {
             Urgency::Protection => protection,
@@ -445,7 +398,8 @@ impl Field {
         })
     }
 
-    /// Everything that waits of an urgency. Receipts go with the last part of the updates.
+    /// Everything that waits of an urgency, in parts. Receipts go with the last part of the updates, barriers with the last part
+    /// of what is gone.
     fn take_report(&mut self, urgency: Urgency) -> FieldReport {
         let mut report = std::mem::take(self.report(urgency));
         while report.updates.len() < REPORT_UPDATES_MAX {
@@ -454,6 +408,11 @@ impl Field {
         }
         if report.updates.len() >= REPORT_UPDATES_MAX {
             self.report(urgency).receipts = std::mem::take(&mut report.receipts);
+        }
+        // What is removed takes the bus as long as what is updated.
+        if report.gone.len() > REPORT_UPDATES_MAX {
+            self.report(urgency).gone = report.gone.split_off(REPORT_UPDATES_MAX);
+            self.report(urgency).barriers = std::mem::take(&mut report.barriers);
         }
         report
     }

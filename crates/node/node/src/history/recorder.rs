@@ -72,6 +72,11 @@ impl<R: Send + 'static> Recorder<R> {
         };
     }
 
+    /// Says which devices' points are not published one by one from here on.
+    pub fn set_unpublished(&mut self, unpublished: HashSet<Topic>) {
+        self.unpublished = unpublished;
+    }
+
     /// Takes an update, if it is to be recorded; `receipt` will come back then.
     ///
     /// # Errors

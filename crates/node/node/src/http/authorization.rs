@@ -78,7 +78,7 @@ impl Authenticated {
     /// # Errors
     /// It is none, or the node's own.
     pub fn client_topic(&self, text: &str) -> Result<Topic, Problem> {
-        if self.app.reserved.contains(text) {
+        if self.app.known.reserved().contains(text) {
             return Err(reserved_problem(text));
         }
         Topic::new(text).map_err(|error| illegal("topic", text, &error))

@@ -114,10 +114,11 @@ parameters! {
 /// All devices.
 pub async fn list(authenticated: Authenticated) -> Result<Answer<Devices>, Problem> {
     let authorized = authenticated.each();
-    let (devices, share) = (authorized.app.devices.clone(), authorized.share());
+    let (devices, share) = (authorized.app.known.all(), authorized.share());
     let Authorized { app, caller, .. } = authorized;
     let shown = app.bus.ask_once(&share, move |bus, _| {
-        let readable = devices.iter().filter(|device| caller.may(Verb::Read, &device.topic));
+        let configs = devices.iter().map(|device| &device.config);
+        let readable = configs.filter(|device| caller.may(Verb::Read, &device.topic));
         let shown = |device: &DeviceConfig| Device { health: health(bus, device), points: device.points.len() };
         readable.map(shown).collect()
     });
@@ -131,11 +132,11 @@ pub async fn one(
 ) -> Result<Answer<DeviceDetail>, Problem> {
     let authorized = authenticated.must(Verb::Read, &topic).await?;
     let missing = || Problem::not_found(format!("there is no device {topic:?}"));
-    let at = authorized.app.devices.iter().position(|device| device.topic == topic).ok_or_else(missing)?;
-    let (devices, share) = (authorized.app.devices.clone(), authorized.share());
+    let (devices, share) = (authorized.app.known.all(), authorized.share());
+    let at = devices.iter().position(|device| device.config.topic == topic).ok_or_else(missing)?;
     let Authorized { app, caller, .. } = authorized;
     let shown = app.bus.ask_once(&share, move |bus, _| {
-        let device = devices.get(at)?;
+        let device = &devices.get(at)?.config;
         let points = device.points.iter().map(|point| shown(device, point, &caller)).collect();
         Some(DeviceDetail { health: health(bus, device), points })
     });
@@ -148,7 +149,9 @@ pub async fn points(
     Query(asked): Query<PointsAsked>,
 ) -> Result<Answer<PointPage>, Problem> {
     let Authorized { app, caller, .. } = authenticated.each();
-    let mut points = app.devices.iter().flat_map(|device| device.points.iter().map(move |point| (device, point)));
+    let devices = app.known.all();
+    let configs = devices.iter().map(|device| &device.config);
+    let mut points = configs.flat_map(|device| device.points.iter().map(move |point| (device, point)));
     if let Some(after) = &asked.after
         && !points.any(|(device, point)| topic_text(device, point) == **after)
     {

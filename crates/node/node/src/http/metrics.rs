@@ -8,6 +8,8 @@ use super::{About, App};
 use crate::bus::Ends;
 use crate::bus::ledger::{LedgerState, LedgerStatus};
 use crate::bus::process::Usage;
+use crate::bus::reload::ReloadStatus;
+use crate::field::ChangeCounts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -64,10 +66,27 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     super::trace::metrics(&mut e, about.traces.counters());
     access_metrics(&mut e, &authorized.app, &seen);
     view_metrics(&mut e, &seen);
+    reload_metrics(&mut e, &authorized.app.reloader.status());
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);
     let counts = DeviceState::ALL.map(|state| (state.name(), seen.count(state.name())));
     e.labelled(("tieline_devices", "Devices by state.", "gauge"), "state", counts);
     Ok(Metrics(e.into_text()))
+}
+
+fn reload_metrics(e: &mut Exposition, status: &ReloadStatus) {
+    let results = [("done", status.done), ("refused", status.refused)];
+    e.labelled(("tieline_reloads_total", "Reloads of the configuration, by result.", "counter"), "result", results);
+    let ChangeCounts { added, removed, changed, kept_connection, unchanged } = status.counts;
+    let counts = [("added", added), ("removed", removed), ("changed", changed)];
+    let devices = ("tieline_reload_devices_total", "Devices that reloads touched, by what they did.", "counter");
+    e.labelled(devices, "change", counts);
+    let kept = "Changed devices that kept their connections.";
+    e.counter("tieline_reload_kept_connections_total", kept, kept_connection);
+    e.gauge("tieline_reload_devices_unchanged", "Devices that the last reload did not touch.", unchanged);
+    let waiting = "Settings that changed in the file and take effect after a restart.";
+    e.gauge("tieline_reload_restart_needed", waiting, status.restart_needed.len());
+    let failed = "Devices that the last reload could not start.";
+    e.gauge("tieline_reload_devices_not_started", failed, status.not_started.len());
 }
 
 fn bus_metrics(e: &mut Exposition, seen: &Seen) {

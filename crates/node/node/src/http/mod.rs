@@ -20,6 +20,7 @@ mod history;
 mod logins;
 mod metrics;
 mod recalls;
+mod reload;
 mod routes;
 mod sessions;
 mod socket_metrics;
@@ -27,7 +28,6 @@ mod status;
 mod topics;
 mod trace;
 mod values;
-mod views;
 mod wrong_port;
 
 pub use routes::openapi;
@@ -37,8 +37,8 @@ use self::recalls::Recalls;
 use self::status::KnownHealth;
 use crate::access::{Authenticator, Entrance};
 use crate::bus::BusHandle;
-use crate::bus::reserved::Reserved;
-use crate::config::{DeviceConfig, HttpConfig, Source};
+use crate::bus::reload::{KnownDevices, Reloader};
+use crate::config::HttpConfig;
 use crate::trace::TraceDisk;
 use crate::wall_clock::WallClock;
 use axum::http::{Method, StatusCode, Uri};
@@ -65,12 +65,10 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 pub struct App {
     /// The bus.
     pub bus: BusHandle,
-    /// What is configured.
-    pub devices: Arc<[DeviceConfig]>,
-    /// Where only the node publishes.
-    pub reserved: Arc<Reserved>,
-    /// Where the configuration came from.
-    pub source: Source,
+    /// The devices that there are.
+    pub known: KnownDevices,
+    /// What reads the configuration again.
+    pub reloader: Arc<Reloader>,
     /// Who this is.
     pub about: Arc<About>,
     /// Whether they come over TLS.

@@ -6,7 +6,8 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, clock, command, console, control, devices, history, metrics, sessions, status, topics, trace, values, views,
+    access, clock, command, console, control, devices, history, metrics, reload, sessions, status, topics, trace,
+    values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -148,8 +149,20 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("busiest", "Topics with the most updates over the last window, of those that may be read"),
         )
         .post(
+            "/v1/reload",
+            reload::reload,
+            Op::new(
+                "reload",
+                "Read the configuration file again: devices with their templates, networks, channels and point lists, views, \
+                 and TLS files. Either all of it applies from now on, or nothing changes",
+            )
+            .about(RELOAD)
+            .problem(409, "The node runs without a configuration file")
+            .problem(422, "A file is wrong; detail has every error"),
+        )
+        .post(
             "/v1/views/reload",
-            views::reload,
+            reload::views,
             Op::new(
                 "reloadViews",
                 "Read the views of the configuration file again. Either all of them apply from now on, or nothing changes",
@@ -215,6 +228,9 @@ const RESERVE: &str = "Needs the right to command the devices, and with the prio
     in the words of VOLTTRON's actuator agent.";
 const OVERRIDE: &str = "Needs the right to administer all that the pattern selects. Commands are refused with the reason \
     override until it ends.";
+const RELOAD: &str = "Devices that have not changed are not touched: they keep their connections, their values and the times \
+    of their polls. Topics of devices and points that are gone are removed; history stays. What cannot be reloaded is named \
+    in restart_needed.";
 const NOT_HELD: &str = "The value is not what the topic may hold";
 const FULL: &str = "The tree or history is full";
 

@@ -67,7 +67,7 @@ pub(super) struct AccessSeen {
 
 impl Seen {
     pub(super) async fn look(app: &App, share: &Arc<str>) -> Result<Self, Problem> {
-        let devices = app.devices.clone();
+        let devices = app.known.all();
         let usage = Usage::look();
         let look = move |bus: &mut Bus, now| Self {
             now,
@@ -96,7 +96,10 @@ impl Seen {
             asks: bus.ask_stats(),
             views: bus.view_stats(),
             sockets: bus.socket_shards(),
-            states: devices.iter().map(|device| (device.topic.to_string(), state_of(bus, &device.topic))).collect(),
+            states: devices
+                .iter()
+                .map(|device| (device.config.topic.to_string(), state_of(bus, &device.config.topic)))
+                .collect(),
         };
         Ok(app.bus.ask_once(share, look).await?)
     }
@@ -241,7 +244,7 @@ pub async fn status(authenticated: Authenticated) -> Result<Answer<Status>, Prob
         mqtt: about.addresses.1.to_string(),
         uptime_s: uptime_ms as f64 / 1000.0,
         topics: seen.tree.topics,
-        points: authorized.app.devices.iter().map(|device| device.points.len()).sum(),
+        points: authorized.app.known.all().iter().map(|device| device.config.points.len()).sum(),
         sessions: seen.clients,
         subscriptions: seen.tree.subscriptions,
         devices: DeviceTotals { total: seen.states.len(), online: seen.count("online") },
@@ -342,6 +345,7 @@ impl Health {
         // Certificates that end, and what is lost, are for a person to see to: the node does its work.
         details.extend(seen.ledger.lost.as_ref().map(|lost| format!("ledger: {lost}")));
         details.extend(app.about.tls.trouble(seen.now.utc));
+        details.extend(app.reloader.status().trouble());
         let away = seen.count("away");
         let detail = HealthDetail { history: state, devices_away: away, detail: details };
         Ok(Self { status, detail: Some(detail) })

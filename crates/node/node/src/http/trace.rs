@@ -103,13 +103,15 @@ pub async fn trace(
     Query(asked): Query<TraceAsked>,
 ) -> Result<Trace, Problem> {
     let authorized = authenticated.must(Verb::Admin, &topic).await?;
-    let found = authorized.app.devices.iter().zip(0..).find(|(device, _)| device.topic == topic);
-    let (device, number) = found.ok_or_else(|| Problem::not_found(format!("there is no device {topic:?}")))?;
+    let known = authorized.app.known.all();
+    let found = known.iter().find(|device| device.config.topic == topic);
+    let found = found.ok_or_else(|| Problem::not_found(format!("there is no device {topic:?}")))?;
+    let (device, id) = (&found.config, found.id);
     if !device.trace.enabled {
         let words = format!("{topic:?} is not traced: enabled is false in [device.{}.trace]", device.name);
         return Err(Problem::new(StatusCode::CONFLICT, words));
     }
-    let asked = Asked::of(asked, device, DeviceId(number))?;
+    let asked = Asked::of(asked, device, id)?;
     if asked.follow {
         return follow(&authorized, &asked).await;
     }

@@ -4,7 +4,6 @@
 use super::{StartError, socket_shards, views_of};
 use crate::broker::Broker;
 use crate::broker::STALL;
-use crate::bus::reserved::Reserved;
 use crate::bus::{Bus, BusHandle, KeptLimits, SharedBus};
 use crate::config::Config;
 use crate::control::Commands;
@@ -15,7 +14,6 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use tieline_net::{Connection, Shard, SocketShards};
 use tieline_topics::Limits;
 
@@ -64,7 +62,7 @@ impl InProcessBroker {
     pub fn open(shard: &Rc<Shard>, config: &Config, folder: &Path) -> Result<Self, StartError> {
         let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
         let (handle, inputs) = BusHandle::new();
-        let commands = Commands::new(config, &[], |_| 0, audit, handle.tells()).map_err(StartError::Control)?;
+        let commands = Commands::new(config, [], audit, handle.tells()).map_err(StartError::Control)?;
         let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.stored());
         let mqtt = &config.mqtt;
         let payload_bytes_max = usize::try_from(mqtt.packet_bytes_max).unwrap_or(usize::MAX);
@@ -78,8 +76,7 @@ impl InProcessBroker {
         bus.set_rules(config.topics.clone(), mqtt.series_bytes_max);
         let bus = Rc::new(RefCell::new(bus));
         let sockets = SocketShards::local(shard, socket_shards(config.node.workers), STALL);
-        let broker =
-            Rc::new(Broker::new(Vec::new(), mqtt, Arc::new(Reserved::of(&[])), Box::default(), sockets.into()));
+        let broker = Rc::new(Broker::new(Vec::new(), mqtt, Box::default(), sockets.into()));
         tokio::task::spawn_local(crate::bus::run(Rc::clone(shard), Rc::clone(&bus), inputs));
         Ok(Self { listener: InProcessListener { shard: Rc::clone(shard), bus, broker }, _handle: handle })
     }

@@ -14,8 +14,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
 
 /// What a file begins with.
 const START: &[u8; 8] = b"TLTRACE1";
@@ -32,13 +32,16 @@ struct Batch {
     connection: TracedConnection,
     bytes_max: u64,
     records: Vec<u8>,
+    /// Nothing follows.
+    is_last: bool,
 }
 
 /// The thread that writes traces. Copies are handles of the same.
 #[derive(Clone, Debug)]
 pub struct TraceDisk {
     folder: PathBuf,
-    batches: Option<SyncSender<Batch>>,
+    /// Once something is to be written.
+    batches: Arc<OnceLock<SyncSender<Batch>>>,
     counters: Arc<TraceCounters>,
 }
 
@@ -48,14 +51,28 @@ impl TraceDisk {
     /// # Errors
     /// The system gives no thread.
     pub fn start(data: &Path, is_written: bool) -> io::Result<Self> {
-        let (folder, counters) = (data.join("trace"), Arc::<TraceCounters>::default());
-        if !is_written {
-            return Ok(Self { folder, batches: None, counters });
+        let (folder, counters, batches) = (data.join("trace"), Arc::default(), Arc::default());
+        let disk = Self { folder, batches, counters };
+        if is_written {
+            disk.begin_writing()?;
+        }
+        Ok(disk)
+    }
+
+    /// Starts the thread, where there is none: something is to be written from here on.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn begin_writing(&self) -> io::Result<()> {
+        if self.batches.get().is_some() {
+            return Ok(());
         }
         let (batches, incoming) = sync_channel(BATCHES_MAX);
-        let writer = Writer { folder: folder.clone(), open: HashMap::new(), counters: Arc::clone(&counters) };
+        let writer = Writer { folder: self.folder.clone(), open: HashMap::new(), counters: Arc::clone(&self.counters) };
         std::thread::Builder::new().name("trace".to_owned()).spawn(move || writer.run(&incoming))?;
-        Ok(Self { folder, batches: Some(batches), counters })
+        // Where another came first, this thread ends.
+        let _ = self.batches.set(batches);
+        Ok(())
     }
 
     /// What traces count.
@@ -66,9 +83,17 @@ impl TraceDisk {
 
     /// Hands records to the thread; they come back where it has enough to do.
     pub(super) fn write(&self, connection: &TracedConnection, bytes_max: u64, records: Vec<u8>) -> Result<(), Vec<u8>> {
-        let Some(batches) = &self.batches else { return Ok(()) };
-        let sent = batches.try_send(Batch { connection: connection.clone(), bytes_max, records });
-        sent.map_err(|(TrySendError::Full(batch) | TrySendError::Disconnected(batch))| batch.records)
+        self.send(Batch { connection: connection.clone(), bytes_max, records, is_last: false })
+    }
+
+    /// Hands the last records of a connection to the thread, which closes its file; they come back where it has enough to do.
+    pub(super) fn close(&self, connection: &TracedConnection, bytes_max: u64, records: Vec<u8>) -> Result<(), Vec<u8>> {
+        self.send(Batch { connection: connection.clone(), bytes_max, records, is_last: true })
+    }
+
+    fn send(&self, batch: Batch) -> Result<(), Vec<u8>> {
+        let Some(batches) = self.batches.get() else { return Ok(()) };
+        batches.try_send(batch).map_err(|(TrySendError::Full(batch) | TrySendError::Disconnected(batch))| batch.records)
     }
 
     /// The files of a connection, oldest first; none where nothing was written.
@@ -139,7 +164,11 @@ impl Writer {
     fn run(mut self, batches: &Receiver<Batch>) {
         let mut failed = false;
         while let Ok(batch) = batches.recv() {
-            match self.append(&batch) {
+            let appended = if batch.records.is_empty() { Ok(()) } else { self.append(&batch) };
+            if batch.is_last {
+                self.open.remove(&batch.connection);
+            }
+            match appended {
                 Ok(()) => {
                     failed = false;
                     add(&self.counters.disk_bytes, batch.records.len());
@@ -211,7 +240,8 @@ mod tests {
 
     fn append(writer: &mut Writer, connection: &TracedConnection, numbers: std::ops::Range<u8>) {
         for number in numbers {
-            let batch = Batch { connection: connection.clone(), bytes_max: 4096, records: record(number) };
+            let batch =
+                Batch { connection: connection.clone(), bytes_max: 4096, records: record(number), is_last: false };
             writer.append(&batch).unwrap();
         }
     }
@@ -249,5 +279,30 @@ mod tests {
         assert!(read_file(&path).is_err());
         fs::write(&path, b"TL").unwrap();
         assert_eq!(read_file(&path).unwrap(), [0; 0]);
+    }
+
+    /// A thread that was not needed at the start is there once it is, and a connection that is no more keeps no file open.
+    #[test]
+    fn the_thread_begins_when_there_is_something_to_write() {
+        let data = tempfile::tempdir().unwrap();
+        let disk = TraceDisk::start(data.path(), false).unwrap();
+        let connection = TracedConnection::of_name("device-a");
+        disk.write(&connection, 4096, record(1)).unwrap();
+        disk.begin_writing().unwrap();
+        disk.begin_writing().unwrap();
+        disk.write(&connection, 4096, record(2)).unwrap();
+        disk.close(&connection, 4096, record(3)).unwrap();
+        disk.write(&connection, 4096, record(4)).unwrap();
+        let counters = Arc::clone(disk.counters());
+        let written = || super::super::counters::read(&counters.disk_bytes);
+        let all = u64::try_from(3 * record(0).len()).unwrap();
+        while written() < all {
+            std::thread::yield_now();
+        }
+        let files = disk.files(&connection).unwrap();
+        let numbers = |file: &PathBuf| -> Vec<u8> {
+            Records(&read_file(file).unwrap()).map(|record| record.payload[0]).collect()
+        };
+        assert_eq!(files.iter().map(numbers).collect::<Vec<_>>(), [vec![2, 3], vec![4]]);
     }
 }

@@ -100,8 +100,8 @@ impl OutstationServer {
     pub async fn serve(shard: &Rc<Shard>, route: Route, outstation: Outstation, tell: Teller) -> std::io::Result<Self> {
         let session = Session::new(shard, outstation, Limits::default());
         let seed = shard.now().utc.micros().unsigned_abs();
-        let address = route.start(session.clone(), seed, OutstationOwner { tell, place: Rc::default() }).await?;
-        Ok(Self { session, address: address.unwrap_or(SocketAddr::from(([0; 4], 0))) })
+        let kept = route.start(session.clone(), seed, OutstationOwner { tell, place: Rc::default() }).await?;
+        Ok(Self { session, address: kept.address().unwrap_or(SocketAddr::from(([0; 4], 0))) })
     }
 
     /// Serves files from a folder, which gets a thread of its own.

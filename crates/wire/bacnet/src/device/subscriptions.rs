@@ -3,9 +3,10 @@
 use super::work::Work;
 use super::{Device, DeviceEvent};
 use crate::ObjectId;
-use crate::client::{Failure, RequestError};
+use crate::client::{Client, Failure, RequestError};
 use crate::names::{ErrorClass, ErrorCode};
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::time::Duration;
 use tieline_core::{Deadlines, Instant, Now};
 
@@ -69,9 +70,19 @@ impl Device {
         }
     }
 
+    /// Ends all subscriptions of a device that nobody looks after any more. The requests are the client's from here on;
+    /// nobody is told what becomes of them.
+    pub fn leave(mut self, now: Now, client: &mut Client) {
+        let subscribed: Vec<ObjectId> = self.subscribed().collect();
+        self.config.in_flight = usize::MAX;
+        self.sent.clear();
+        self.queue = subscribed.into_iter().map(Work::Unsubscribe).collect();
+        self.pump(now, client);
+    }
+
     /// Renews all subscriptions now: a device that has restarted has forgotten them.
     pub fn resubscribe(&mut self, now: Now) {
-        let objects: alloc::vec::Vec<ObjectId> = self.subscriptions.objects.keys().copied().collect();
+        let objects: Vec<ObjectId> = self.subscriptions.objects.keys().copied().collect();
         for object in objects {
             self.subscriptions.schedule(object, Some(now.mono));
         }

@@ -12,6 +12,12 @@ pub(super) struct Held {
     bytes: Vec<u8>,
 }
 
+impl Held {
+    pub(super) const fn member(&self) -> MemberId {
+        self.member
+    }
+}
+
 impl<M: Member> Channel<M> {
     /// Takes frames until one of them is held; returns how many bytes were used.
     pub(super) fn take(&mut self, now: Now, bytes: &[u8]) -> usize {
@@ -58,7 +64,7 @@ impl<M: Member> Channel<M> {
                 .or_else(|| self.by_address.get(&(destination, None)))
                 .copied(),
             // The directly connected member: the first that may be meant.
-            AddressKind::Own => self.ids().next(),
+            AddressKind::Own => self.ids().find(|id| self.member(*id).is_some()),
             AddressKind::Reserved => None,
         };
         match known {

@@ -18,6 +18,13 @@ pub(super) struct Lending {
     since: Instant,
 }
 
+impl Lending {
+    /// A machine has left: what it had asked is not waited for.
+    pub(super) fn take_back(&mut self, id: MemberId) {
+        self.holder = self.holder.filter(|holder| *holder != id);
+    }
+}
+
 impl<M: Member> Channel<M> {
     /// Appends the next message of a member that may send, and says whether there was one.
     pub(super) fn send(&mut self, now: Now, out: &mut Vec<u8>) -> bool {

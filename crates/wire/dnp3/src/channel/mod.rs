@@ -97,7 +97,8 @@ impl core::error::Error for AddError {}
 /// Several machines of one kind on one connection.
 #[derive(Debug)]
 pub struct Channel<M> {
-    members: Vec<Slot<M>>,
+    /// None where a machine was removed.
+    members: Vec<Option<Slot<M>>>,
     /// By our address and the peer's; none for any peer.
     by_address: BTreeMap<(LinkAddress, Option<LinkAddress>), MemberId>,
     decoder: Decoder,
@@ -154,7 +155,8 @@ impl<M: Member> Channel<M> {
         }
     }
 
-    /// Adds a machine that is `local` and talks with `remote`, or with any peer. Call it before the connection.
+    /// Adds a machine that is `local` and talks with `remote`, or with any peer. Where there is a connection, it begins at
+    /// once.
     ///
     /// # Errors
     /// The addresses are taken, or there are too many machines.
@@ -162,25 +164,54 @@ impl<M: Member> Channel<M> {
         if let Some(other) = self.by_address.get(&(local, remote)) {
             return Err(AddError::Taken(*other));
         }
-        let number = u16::try_from(self.members.len()).ok().filter(|_| self.members.len() < MEMBERS_MAX);
+        let free = self.members.iter().position(Option::is_none).unwrap_or(self.members.len());
+        let number = u16::try_from(free).ok().filter(|_| free < MEMBERS_MAX);
         let id = MemberId(number.ok_or(AddError::Full)?);
         self.by_address.insert((local, remote), id);
-        self.members.push(Slot {
-            machine,
-            presence: Presence::Down,
-            in_tells: false,
-            in_sends: false,
-            failures: 0,
-            heard: false,
-            rests_until: None,
-        });
+        let presence = if self.connected { Presence::Up } else { Presence::Down };
+        let (in_tells, in_sends, failures, heard, rests_until) = (false, false, 0, false, None);
+        let mut slot = Slot { machine, presence, in_tells, in_sends, failures, heard, rests_until };
+        if self.connected {
+            slot.machine.handle_connected(self.now);
+        }
+        match self.members.get_mut(free) {
+            Some(place) => *place = Some(slot),
+            None => self.members.push(Some(slot)),
+        }
+        self.touch(id);
         Ok(id)
+    }
+
+    /// Removes a machine, and gives it back; the others go on. What it had to send is not sent, and its name may be given to
+    /// a machine that is added later.
+    pub fn remove(&mut self, id: MemberId) -> Option<M> {
+        let slot = self.members.get_mut(usize::from(id.0))?.take()?;
+        self.by_address.retain(|_, member| *member != id);
+        self.tells.retain(|member| *member != id);
+        self.sends.retain(|member| *member != id);
+        self.held.retain(|held| held.member() != id);
+        if let Some(lending) = &mut self.lending {
+            lending.take_back(id);
+        }
+        Some(slot.machine)
+    }
+
+    /// How many machines there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.iter().flatten().count()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// A machine.
     #[must_use]
     pub fn member(&self, id: MemberId) -> Option<&M> {
-        self.members.get(usize::from(id.0)).map(|slot| &slot.machine)
+        self.members.get(usize::from(id.0))?.as_ref().map(|slot| &slot.machine)
     }
 
     /// A machine, for its owner's calls; what they bring about is told and sent like everything else.
@@ -191,7 +222,8 @@ impl<M: Member> Channel<M> {
 
     /// All machines, in the order in which they were added.
     pub fn members(&self) -> impl Iterator<Item = (MemberId, &M)> {
-        (0..).map(MemberId).zip(self.members.iter().map(|slot| &slot.machine))
+        let each = (0..).map(MemberId).zip(&self.members);
+        each.filter_map(|(id, slot)| Some((id, &slot.as_ref()?.machine)))
     }
 
     /// What was seen so far.
@@ -207,7 +239,7 @@ impl<M: Member> Channel<M> {
     }
 
     fn slot(&mut self, id: MemberId) -> Option<&mut Slot<M>> {
-        self.members.get_mut(usize::from(id.0))
+        self.members.get_mut(usize::from(id.0))?.as_mut()
     }
 
     fn ids(&self) -> impl Iterator<Item = MemberId> + use<M> {
@@ -216,7 +248,7 @@ impl<M: Member> Channel<M> {
 
     /// The machine may have events and output.
     fn touch(&mut self, id: MemberId) {
-        let Some(slot) = self.members.get_mut(usize::from(id.0)) else { return };
+        let Some(Some(slot)) = self.members.get_mut(usize::from(id.0)) else { return };
         if !core::mem::replace(&mut slot.in_tells, true) {
             self.tells.push_back(id);
         }
@@ -330,11 +362,11 @@ impl<M: Member> Machine for Channel<M> {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.members.iter().filter_map(Self::next_wake).min()
+        self.members.iter().flatten().filter_map(Self::next_wake).min()
     }
 
     fn is_closed(&self) -> bool {
         let gone = |slot: &Slot<M>| matches!(slot.presence, Presence::Away(_));
-        self.connected && !self.members.is_empty() && self.members.iter().all(gone)
+        self.connected && !self.is_empty() && self.members.iter().flatten().all(gone)
     }
 }

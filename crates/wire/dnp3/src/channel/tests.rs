@@ -146,6 +146,34 @@ fn each_drop_talks_with_its_outstation() {
     }
 }
 
+/// A drop joins and another leaves while its request is out: the others notice nothing.
+#[test]
+fn drops_come_and_go_on_a_connection() {
+    for one_at_a_time in [false, true] {
+        let mut world = World::new(masters(&[10, 11], one_at_a_time), stations(&[10, 12]));
+        world.pass(Duration::from_secs(30));
+        assert_eq!(world.ready, [1, 0]);
+        // The line is lent to the drop that does not answer.
+        while !world.near.member(MemberId(1)).unwrap().awaits_answer() {
+            world.pass(Duration::from_millis(100));
+        }
+        let gone = world.near.remove(MemberId(1)).unwrap();
+        assert!(gone.awaits_answer());
+        assert!(world.near.remove(MemberId(1)).is_none() && world.near.member(MemberId(1)).is_none());
+        let config = MasterConfig { outstation: 12, keep_alive: None, ..MasterConfig::default() };
+        let added = world.near.add(MASTER, Some(LinkAddress::new(12)), Master::new(config));
+        assert_eq!((added, world.near.len()), (Ok(MemberId(1)), 2));
+        // The outstation has reported to nobody before, and does so again after a time.
+        world.pass(Duration::from_secs(30));
+        assert_eq!(world.ready, [1, 1]);
+        assert_eq!(world.values, [[10.0], [12.0]]);
+        world.near.remove(MemberId(0)).unwrap();
+        world.near.remove(MemberId(1)).unwrap();
+        world.pass(Duration::from_secs(1));
+        assert!(world.near.is_empty() && world.near.timeout().is_none() && !world.near.is_closed());
+    }
+}
+
 #[test]
 fn drops_that_are_dead_leave_the_line_to_the_others() {
     let mut world = World::new(masters(&[10, 11, 12, 13], true), stations(&[11, 13]));

@@ -97,6 +97,25 @@ impl Client {
         Ok(())
     }
 
+    /// Says how many transactions may wait from here on: devices have come or gone.
+    pub const fn set_queue_max(&mut self, queue_max: usize) {
+        self.config.queue_max = queue_max;
+    }
+
+    /// Gives up transactions that are not wanted any more; they end without an event. Of each whether it was sent: its
+    /// place in flight, or the line, is left to the answer, which may still come.
+    pub fn cancel(&mut self, mut is_over: impl FnMut(u64) -> bool) -> Vec<(u64, bool)> {
+        let waiting = self.queue.take_if(|job| is_over(job.transaction.id));
+        let mut cancelled: Vec<_> = waiting.map(|job| (job.transaction.id, job.attempts > 0)).collect();
+        for flight in self.flights.iter_mut().filter(|flight| !flight.is_told) {
+            if is_over(flight.job.transaction.id) {
+                flight.is_told = true;
+                cancelled.push((flight.job.transaction.id, true));
+            }
+        }
+        cancelled
+    }
+
     /// Transactions that were taken and have not ended.
     #[must_use]
     pub fn open(&self) -> usize {

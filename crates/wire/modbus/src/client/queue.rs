@@ -54,6 +54,14 @@ impl Queue {
         self.jobs.remove(late?)
     }
 
+    /// Takes jobs wherever they wait; the deadline of those may stay the earliest for a time.
+    pub(super) fn take_if(&mut self, mut wanted: impl FnMut(&Job) -> bool) -> impl Iterator<Item = Job> {
+        let (taken, left): (VecDeque<Job>, VecDeque<Job>) =
+            core::mem::take(&mut self.jobs).into_iter().partition(|job| wanted(job));
+        self.jobs = left;
+        taken.into_iter()
+    }
+
     pub(super) fn take_all(&mut self) -> VecDeque<Job> {
         self.earliest = None;
         core::mem::take(&mut self.jobs)

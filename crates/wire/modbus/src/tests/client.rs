@@ -442,3 +442,21 @@ fn a_pseudo_terminal_answers_before_the_request_can_have_left() {
     assert_eq!(sent(&mut client, at_ms(4300)).len(), 1);
     assert_eq!(give(&mut client, at_ms(4301), &rtu_answer(U1, "03 02 0008")), [registers(3, &[8])]);
 }
+
+#[test]
+fn what_is_cancelled_ends_without_an_event_and_leaves_its_place_to_the_answer() {
+    let mut client = tcp(1, 3);
+    for (id, unit) in [(1, U1), (2, U2), (3, U1)] {
+        ask(&mut client, id, unit, write(0, 1));
+    }
+    assert_eq!(sent(&mut client, at_ms(0)).len(), 1);
+    assert_eq!(client.cancel(|id| id != 2), [(3, false), (1, true)]);
+    assert_eq!(client.cancel(|id| id != 2), []);
+    assert_eq!((client.open(), sent(&mut client, at_ms(1)).len()), (1, 0));
+    assert_eq!(give(&mut client, at_ms(5), &tcp_answer(0, U1, "06 0000 0001")), []);
+    assert_eq!(sent(&mut client, at_ms(5)).len(), 1);
+    client.set_queue_max(1);
+    let transaction =
+        Transaction { id: 4, unit: U1, request: read(0, 1), deadline: at_ms(9000).mono, priority: Priority::Normal };
+    assert_eq!(client.submit(transaction), Err(SubmitError::Full));
+}

@@ -137,8 +137,7 @@ async fn run(shard: Rc<Shard>, route: Route, master: Master, printer: Printer) {
     let seed = shard.now().utc.micros().unsigned_abs();
     let shared = Shared(Rc::new(RefCell::new(printer)));
     match route.start(session.clone(), seed, shared.clone()).await {
-        Ok(None) => {}
-        Ok(Some(address)) => eprintln!("tieline: listening on {address}"),
+        Ok(kept) => kept.address().iter().for_each(|address| eprintln!("tieline: listening on {address}")),
         Err(error) => shared.0.borrow_mut().end(&session, Err(error.into())),
     }
     std::future::pending().await

@@ -170,8 +170,9 @@ mod tests {
             phase: "refused".to_owned(),
             reason: String::new(),
             detail: detail.to_owned(),
+            call: None,
         };
-        assert!(log.append(vec![line(""), line("why")], None));
+        assert!(log.append(vec![line(""), line("why")], None, None));
         let reader = log.reader();
         drop(log);
         let query = AuditQuery { topic: None, before: None, limit: 10 };

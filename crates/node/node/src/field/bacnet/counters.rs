@@ -1,20 +1,21 @@
 //! Counters of all sockets of a shard together, for metrics.
 
-use super::Bacnet;
 use super::site::Site;
+use super::{Bacnet, Socket};
 use crate::field::counters::{Metric, MetricKind};
 use tieline_bacnet::client::Counters;
 
 impl Bacnet {
     /// All metrics of BACnet.
     pub(super) fn count(&self) -> Vec<Metric> {
-        let mut sum = Counters::default();
-        self.sockets.iter().for_each(|socket| add(&mut sum, socket.look(Site::counters)));
-        let online = self.devices.iter().filter(|device| device.presence.is_online()).count();
-        let devices = vec![("online", gauge(online)), ("away", gauge(self.devices.len() - online))];
-        let subscriptions = self.devices.iter().map(|device| device.subscriptions()).sum();
-        let changes = self.devices.iter().map(|device| device.changes.get()).sum();
-        let logged = self.devices.iter().map(|device| device.past.records.get()).sum();
+        let mut sum = self.past.counters;
+        self.sockets.iter().for_each(|socket| add(&mut sum, socket.endpoint.look(Site::counters)));
+        let all: Vec<_> = self.sockets.iter().flat_map(Socket::devices).collect();
+        let online = all.iter().filter(|device| device.presence.is_online()).count();
+        let devices = vec![("online", gauge(online)), ("away", gauge(all.len() - online))];
+        let subscriptions = all.iter().map(|device| device.subscriptions()).sum();
+        let changes = self.past.changes + all.iter().map(|device| device.changes.get()).sum::<u64>();
+        let logged = self.past.logged + all.iter().map(|device| device.past.records.get()).sum::<u64>();
         let counters = [
             ("requests", "Requests sent for the first time.", sum.requests),
             ("retries", "Requests and segments that were repeated.", sum.retries),
@@ -49,7 +50,7 @@ const fn gauges(
     Metric { name, meaning, kind: MetricKind::Gauge, label, values }
 }
 
-const fn add(sum: &mut Counters, other: Counters) {
+pub(super) const fn add(sum: &mut Counters, other: Counters) {
     sum.received += other.received;
     sum.sent += other.sent;
     sum.malformed += other.malformed;

@@ -1,29 +1,27 @@
-//! One BACnet device: its polls, its commands, its subscriptions, and what its answers mean.
+//! One BACnet device: its polls, its commands, and what its answers mean.
 
 use super::parts::{Part, Plan, Wanted};
 use super::past::Past;
 use super::site::{Member, Site};
 use super::values::{is_lasting, reading, refusal_of, refused, to_write};
 use crate::config::{BacnetConfig, Numbered, PointConfig};
-use crate::field::driver::{DeviceSession, Reporter};
+use crate::field::driver::{DeviceSession, Reporter, stopped};
 use crate::field::lanes::Lane;
 use crate::field::positions::Positions;
 use crate::field::presence::Presence;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::{Rc, Weak};
-use tieline_bacnet::client::{Change, Failure, RequestError};
+use tieline_bacnet::client::{Failure, RequestError};
 use tieline_bacnet::device::{DeviceEvent, JobId};
 use tieline_bacnet::service::Write;
-use tieline_bacnet::{ObjectId, PropertyId, PropertyRef, Value as Wire};
-use tieline_core::{Command, CommandOutcome, Instant, Now, PointId, Refusal, Topic};
+use tieline_bacnet::{ObjectId, PropertyRef, Value as Wire};
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
 use tieline_net::Endpoint;
 use tieline_poll::{PollClass, PollResult};
 
 /// Datagrams of a request in a row that stay unanswered, and the device is away.
 const SILENT_MAX: u32 = 3;
-/// Subscriptions that are asked for at a time: reads and commands have their turn between them.
-const SUBSCRIBE_AT_ONCE: usize = 8;
 
 /// The results of a read, each with its property.
 type Results = [(PropertyRef, Result<Wire, Failure>)];
@@ -51,19 +49,19 @@ pub(super) struct BacnetDevice {
     pub(super) endpoint: Endpoint<Site>,
     pub(super) member: Member,
     pub(super) config: BacnetConfig,
-    plan: Plan,
+    pub(super) plan: Plan,
     parts: RefCell<Vec<Part>>,
     /// The parts must be planned again.
-    is_changed: Cell<bool>,
+    pub(super) is_changed: Cell<bool>,
     tasks: RefCell<HashMap<JobId, Task>>,
     /// What the device does not have: it is not asked again until it has changed.
     absent: RefCell<HashSet<Wanted>>,
     /// Points of which a refusal is in the log.
-    noted: RefCell<HashSet<u32>>,
+    pub(super) noted: RefCell<HashSet<u32>>,
     /// By object.
-    told: HashMap<ObjectId, Vec<u32>>,
-    to_subscribe: RefCell<VecDeque<ObjectId>>,
-    subscribed: RefCell<HashSet<ObjectId>>,
+    pub(super) told: HashMap<ObjectId, Vec<u32>>,
+    pub(super) to_subscribe: RefCell<VecDeque<ObjectId>>,
+    pub(super) subscribed: RefCell<HashSet<ObjectId>>,
     silent_in_row: Cell<u32>,
     pub(super) changes: Cell<u64>,
     pub(super) presence: Presence,
@@ -127,12 +125,63 @@ impl BacnetDevice {
         self.reporter.get()
     }
 
-    pub(super) fn now(&self) -> Now {
-        self.endpoint.shard().now()
+    /// Its number; that of no device before it reports.
+    pub(super) fn id(&self) -> DeviceId {
+        self.reporter().map_or(DeviceId(u32::MAX), Reporter::device)
     }
 
-    pub(super) fn subscriptions(&self) -> usize {
-        self.subscribed.borrow().len()
+    /// Goes on where a device with another configuration was: its presence, its subscriptions, what is under way. What was
+    /// asked of points that have other numbers now is read again.
+    pub(super) fn take_over(self: &Rc<Self>, old: &Self) {
+        let now = self.now();
+        if let Some(reporter) = old.reporter() {
+            self.set_reporter(reporter.clone());
+        }
+        self.presence.take_over(&old.presence);
+        self.is_asked.set(old.is_asked.get());
+        self.instance.set(old.instance.get());
+        self.looked_at.set(old.looked_at.get());
+        self.silent_in_row.set(old.silent_in_row.get());
+        self.changes.set(old.changes.get());
+        self.past.take_over(&old.past, &self.topic);
+        *self.marks.borrow_mut() = old.marks.take();
+        let is_same = self.plan.reads_same(&old.plan);
+        let kept = old.tasks.take().into_iter().filter_map(|(job, task)| match task {
+            Task::Part(part) if !is_same => Some((job, Task::Part(Part { wanted: Vec::new(), ..part }))),
+            Task::Command(command, point) => Some((job, Task::Command(command, self.plan.same(&old.plan, point)))),
+            Task::ReadBack(_) if !is_same => Some((job, Task::ReadBack(Vec::new()))),
+            task @ (Task::Part(_) | Task::ReadBack(_) | Task::Marks) => Some((job, task)),
+            // Logs are read anew: their points may have other numbers.
+            Task::PastClock | Task::Log => None,
+        });
+        self.tasks.borrow_mut().extend(kept);
+        if is_same {
+            *self.absent.borrow_mut() = old.absent.take();
+            *self.noted.borrow_mut() = old.noted.take();
+        }
+        self.take_subscriptions(old);
+        self.plan(now);
+        if self.presence.is_online() {
+            if !is_same {
+                self.read_all();
+            }
+            self.begin_past(now);
+        }
+        self.go_on();
+    }
+
+    /// The device leaves: what has not ended by now never will.
+    pub(super) fn end(&self) {
+        self.past.went(&self.topic);
+        for task in std::mem::take(&mut *self.tasks.borrow_mut()).into_values() {
+            if let Task::Command(command, _) = task {
+                self.command_done(command, Err(stopped(true)));
+            }
+        }
+    }
+
+    pub(super) fn now(&self) -> Now {
+        self.endpoint.shard().now()
     }
 
     /// Reads properties for a task.
@@ -168,15 +217,8 @@ impl BacnetDevice {
             DeviceEvent::Learned(Err(failure)) => self.not_learned(now, &failure),
             DeviceEvent::Read { job, results } => self.answered(now, job, &results),
             DeviceEvent::Written { job, result } => self.written(now, job, result),
-            DeviceEvent::Subscribed(object) => {
-                self.subscribed.borrow_mut().insert(object);
-                self.subscribe_next();
-            }
-            DeviceEvent::NotSubscribed(object, failure) => {
-                self.note_unsubscribed(object, &failure);
-                self.subscribed.borrow_mut().remove(&object);
-                self.subscribe_next();
-            }
+            DeviceEvent::Subscribed(object) => self.subscribed(object),
+            DeviceEvent::NotSubscribed(object, failure) => self.not_subscribed(object, &failure),
             DeviceEvent::Changed(change) => self.changed(now, &change),
             DeviceEvent::Log { job, part } => {
                 if self.tasks.borrow_mut().remove(&job).is_some() {
@@ -296,15 +338,6 @@ impl BacnetDevice {
     }
 
     /// Says once that the device does not tell changes: of all objects it is the same reason.
-    fn note_unsubscribed(&self, object: ObjectId, failure: &Failure) {
-        let said = "the device does not tell changes of an object, which is polled";
-        if self.noted.borrow_mut().insert(u32::MAX) {
-            tracing::warn!(device = %self.topic, %object, %failure, "{said}");
-        } else {
-            tracing::debug!(device = %self.topic, %object, %failure, "{said}");
-        }
-    }
-
     /// Reads everything, besides the polls.
     pub(super) fn read_all(&self) {
         let parts = self.parts.borrow().clone();
@@ -314,7 +347,7 @@ impl BacnetDevice {
         }
     }
 
-    fn batch_end(&self, now: Now) {
+    pub(super) fn batch_end(&self, now: Now) {
         if let Some(reporter) = self.reporter() {
             reporter.batch_end(now, None);
         }
@@ -341,48 +374,6 @@ impl BacnetDevice {
     pub(super) fn forget_absent(&self) {
         self.absent.borrow_mut().clear();
         self.noted.borrow_mut().clear();
-    }
-
-    // Changes that the device tells.
-
-    pub(super) fn subscribe_all(&self) {
-        *self.to_subscribe.borrow_mut() = self.told.keys().copied().collect();
-        (0..SUBSCRIBE_AT_ONCE).for_each(|_| self.subscribe_next());
-    }
-
-    fn subscribe_next(&self) {
-        self.is_changed.set(true);
-        let Some(object) = self.to_subscribe.borrow_mut().pop_front() else { return };
-        let asked = self.endpoint.with(|site, now| {
-            site.call(self.member, |device, client| {
-                let asked = device.subscribe(now, object);
-                device.handle_timeout(now, client);
-                asked
-            })
-        });
-        if let Some(Err(error)) = asked {
-            tracing::warn!(device = %self.topic, %object, %error, "changes are not asked for: the point is polled");
-        }
-    }
-
-    fn changed(&self, now: Now, change: &Change) {
-        let Some(points) = self.told.get(&change.object) else { return };
-        let find = |wanted| change.values.iter().find(|(property, index, _)| *property == wanted && index.is_none());
-        let Some((_, _, value)) = find(PropertyId::PRESENT_VALUE) else { return };
-        let flags = find(PropertyId::STATUS_FLAGS).map(|(_, _, flags)| flags).filter(|_| self.config.status_flags);
-        self.changes.update(|changes| changes + 1);
-        self.past.heard(now);
-        if !self.presence.is_online() {
-            return;
-        }
-        let Some(reporter) = self.reporter() else { return };
-        let mut readings = reporter.readings(now);
-        for number in points {
-            let Some(point) = self.plan.point(*number) else { continue };
-            readings.push(reading(PointId(*number), value, point.kind, flags));
-        }
-        drop(readings);
-        self.batch_end(now);
     }
 
     // Commands.

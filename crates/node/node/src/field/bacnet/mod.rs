@@ -8,7 +8,7 @@
 //! Devices with the same settings of their socket share it. A device is asked what it takes before anything else; then its
 //! points are read by as many requests as that needs, and the objects whose changes it shall tell are subscribed to.
 //!
-//! Read first: this file, then `site.rs`, `device.rs` and `probe.rs`.
+//! Read first: this file, then `site.rs`, `device.rs`, `probe.rs` and `subscriptions.rs`.
 
 mod counters;
 mod decoder;
@@ -17,22 +17,26 @@ mod parts;
 mod past;
 mod probe;
 mod site;
+mod subscriptions;
 mod values;
 
 use self::device::BacnetDevice;
 use self::site::{Member, Site, SiteEvent};
 use super::counters::Metric;
-use super::driver::{Context, DeviceSession, Driver, Starting, Tabled};
-use crate::config::{BacnetConfig, BacnetSocket, DeviceConfig};
+use super::driver::{Context, DeviceSession, Driver, NotStarted, Starting, Stopping, Tabled};
+use crate::config::{BacnetConfig, BacnetSocket, DeviceConfig, Priority};
 use crate::trace::Decoder;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use tieline_bacnet::client::ClientConfig;
+use tieline_bacnet::client::{ClientConfig, Counters};
 use tieline_bacnet::device::DeviceConfig as WireConfig;
-use tieline_core::Now;
+use tieline_core::{DeviceId, Now};
 use tieline_net::{Endpoint, EndpointOwner};
+use tokio::task::JoinHandle;
 
 /// Requests on their way by one socket: each device has its own limit.
 const IN_FLIGHT_MAX: usize = 4096;
@@ -46,8 +50,27 @@ const PER_REQUEST: usize = 1000;
 /// The devices of a shard that speak BACnet.
 #[derive(Default)]
 pub struct Bacnet {
-    sockets: Vec<Endpoint<Site>>,
-    devices: Vec<Rc<BacnetDevice>>,
+    sockets: Vec<Socket>,
+    past: Past,
+}
+
+/// A socket with its devices.
+struct Socket {
+    config: BacnetSocket,
+    endpoint: Endpoint<Site>,
+    members: Members,
+    task: Option<JoinHandle<()>>,
+}
+
+/// By number; none where one has left.
+type Members = Rc<RefCell<Vec<Option<Rc<BacnetDevice>>>>>;
+
+/// What was counted of sockets and devices that are no more.
+#[derive(Default)]
+struct Past {
+    counters: Counters,
+    changes: u64,
+    logged: u64,
 }
 
 impl Driver for Bacnet {
@@ -55,58 +78,158 @@ impl Driver for Bacnet {
         Box::pin(self.start_devices(context, devices))
     }
 
+    fn replace(&mut self, context: &Context, (device, _): &Tabled) -> io::Result<()> {
+        let bacnet = bacnet_of(&device.config)?;
+        for socket in &self.sockets {
+            let old = socket.devices().find(|known| known.id() == device.id);
+            let Some(old) = old else { continue };
+            let configs = (device, bacnet);
+            let new = Rc::new(BacnetDevice::new(&socket.endpoint, old.member, configs, context.positions()));
+            socket.put(Some(Rc::clone(&new)), old.member);
+            context.set_session(device.id, Rc::clone(&new) as Rc<dyn DeviceSession>);
+            new.take_over(&old);
+        }
+        Ok(())
+    }
+
+    fn stop<'a>(&'a mut self, devices: &'a HashSet<DeviceId>) -> Stopping<'a> {
+        Box::pin(self.stop_devices(devices))
+    }
+
     fn metrics(&self) -> Vec<Metric> {
         self.count()
     }
 }
 
+/// Whether a device whose configuration changes from one to the other stays the same for its socket.
+pub(super) fn keeps(old: &DeviceConfig, new: &DeviceConfig) -> bool {
+    let (Some(old), Some(new)) = (old.protocol.bacnet(), new.protocol.bacnet()) else { return false };
+    let BacnetConfig { status_flags, cov, write_priority, time_sync, .. } = new.clone();
+    BacnetConfig { status_flags, cov, write_priority, time_sync, ..old.clone() } == *new
+}
+
 impl Bacnet {
-    async fn start_devices(&mut self, context: &Context, devices: Vec<Tabled>) -> io::Result<()> {
-        let mut sockets: Vec<(BacnetSocket, Vec<Tabled>)> = Vec::new();
+    async fn start_devices(&mut self, context: &Context, devices: Vec<Tabled>) -> Vec<NotStarted> {
+        let (mut sockets, mut failed) = (Vec::<(BacnetSocket, Vec<Tabled>)>::new(), Vec::new());
         for device in devices {
-            let socket = bacnet_of(&device.0.config)?.socket;
+            let socket = match bacnet_of(&device.0.config) {
+                Ok(bacnet) => bacnet.socket,
+                Err(why) => {
+                    failed.push(NotStarted { device: device.0.id, why });
+                    continue;
+                }
+            };
             match sockets.iter_mut().find(|(known, _)| *known == socket) {
                 Some((_, devices)) => devices.push(device),
                 None => sockets.push((socket, vec![device])),
             }
         }
-        for (socket, devices) in sockets {
-            self.start_socket(context, socket, &devices).await?;
+        for (config, devices) in sockets {
+            failed.extend(self.start_at(context, config, &devices).await);
         }
-        Ok(())
+        failed
     }
 
-    /// Adds the devices of a socket, and serves it.
-    async fn start_socket(&mut self, context: &Context, socket: BacnetSocket, devices: &[Tabled]) -> io::Result<()> {
-        let endpoint = Endpoint::new(context.shard(), Site::new(client_config(socket)));
-        let mut members = Vec::new();
-        for tabled in devices {
-            let bacnet = bacnet_of(&tabled.0.config)?;
-            let wire = wire_config(bacnet);
-            let member = endpoint.with(|site, _| site.add(bacnet.peer, bacnet.instance, wire));
-            let device = Rc::new(BacnetDevice::new(&endpoint, member, (&tabled.0, bacnet), context.positions()));
-            let session = Rc::clone(&device) as Rc<dyn DeviceSession>;
-            let reporter = context.add_device(tabled, tabled.0.config.priority, session)?;
-            if let Some(tap) = context.tap(reporter.device()) {
-                endpoint.with(|site, _| site.trace(member, tap));
+    /// Adds the devices of a socket, which is opened where it is not there.
+    async fn start_at(&mut self, context: &Context, config: BacnetSocket, devices: &[Tabled]) -> Vec<NotStarted> {
+        let at = match self.sockets.iter().position(|socket| socket.config == config) {
+            Some(at) => at,
+            None => {
+                // One socket has one priority: that of its most urgent device.
+                let priority = devices.iter().filter_map(|(device, _)| device.config.priority).min();
+                match Socket::open(context, config, priority).await {
+                    Ok(socket) => self.sockets.push(socket),
+                    Err(error) => return NotStarted::all(devices, &error),
+                }
+                self.sockets.len() - 1
             }
-            device.set_reporter(reporter);
-            members.push(device);
+        };
+        let Some(socket) = self.sockets.get(at) else { return Vec::new() };
+        let (mut failed, mut begin) = (Vec::new(), Vec::new());
+        for tabled in devices {
+            match socket.add(context, tabled) {
+                Ok(device) => begin.push(Rc::downgrade(&device)),
+                Err(why) => failed.push(NotStarted { device: tabled.0.id, why }),
+            }
         }
-        // One socket has one priority: that of its most urgent device.
-        let priority = devices.iter().filter_map(|(device, _)| device.config.priority).min();
-        self.sockets.push(endpoint.clone());
-        self.devices.extend(members.iter().cloned());
-        let owner = SiteOwner { members, socket };
-        let begin = owner.members.clone();
-        context.open(&endpoint, owner, SocketAddr::V4(socket.local), priority).await?;
         tokio::task::spawn_local(async move {
             for device in begin {
-                device.begin();
-                tokio::time::sleep(BEGIN_GAP).await;
+                if let Some(device) = device.upgrade() {
+                    device.begin();
+                    tokio::time::sleep(BEGIN_GAP).await;
+                }
             }
         });
-        Ok(())
+        failed
+    }
+
+    async fn stop_devices(&mut self, devices: &HashSet<DeviceId>) {
+        for socket in &self.sockets {
+            for device in socket.devices().filter(|device| devices.contains(&device.id())) {
+                device.end();
+                socket.endpoint.with(|site, now| site.remove(now, device.member));
+                socket.put(None, device.member);
+                self.past.changes += device.changes.get();
+                self.past.logged += device.past.records.get();
+            }
+        }
+        for mut socket in self.sockets.extract_if(.., |socket| socket.endpoint.look(Site::is_empty)) {
+            socket.endpoint.close();
+            if let Some(task) = socket.task.take() {
+                let _ = task.await;
+            }
+            counters::add(&mut self.past.counters, socket.endpoint.look(Site::counters));
+        }
+    }
+}
+
+impl Socket {
+    /// Opens the socket, and serves it.
+    async fn open(context: &Context, config: BacnetSocket, priority: Option<Priority>) -> io::Result<Self> {
+        let endpoint = Endpoint::new(context.shard(), Site::new(client_config(config)));
+        let members = Members::default();
+        let owner = SiteOwner { members: Rc::clone(&members), socket: config };
+        let task = context.open(&endpoint, owner, SocketAddr::V4(config.local), priority).await?;
+        Ok(Self { config, endpoint, members, task: Some(task) })
+    }
+
+    fn add(&self, context: &Context, tabled: &Tabled) -> io::Result<Rc<BacnetDevice>> {
+        let config = &tabled.0.config;
+        let bacnet = bacnet_of(config)?;
+        let member = self.endpoint.with(|site, _| site.add(bacnet.peer, bacnet.instance, wire_config(bacnet)));
+        let device = Rc::new(BacnetDevice::new(&self.endpoint, member, (&tabled.0, bacnet), context.positions()));
+        let session = Rc::clone(&device) as Rc<dyn DeviceSession>;
+        match context.add_device(tabled, config.priority, session) {
+            Ok(reporter) => {
+                if let Some(tap) = context.tap(reporter.device()) {
+                    self.endpoint.with(|site, _| site.trace(member, tap));
+                }
+                device.set_reporter(reporter);
+                device.past.begin(&device.topic);
+            }
+            Err(error) => {
+                self.endpoint.with(|site, now| site.remove(now, member));
+                return Err(error);
+            }
+        }
+        self.put(Some(Rc::clone(&device)), member);
+        Ok(device)
+    }
+
+    fn put(&self, device: Option<Rc<BacnetDevice>>, Member(at): Member) {
+        let mut members = self.members.borrow_mut();
+        if members.len() <= at {
+            members.resize(at + 1, None);
+        }
+        if let Some(place) = members.get_mut(at) {
+            *place = device;
+        }
+    }
+
+    /// All devices. They may leave meanwhile.
+    fn devices(&self) -> impl Iterator<Item = Rc<BacnetDevice>> + use<> {
+        let devices: Vec<_> = self.members.borrow().iter().flatten().cloned().collect();
+        devices.into_iter()
     }
 }
 
@@ -120,14 +243,13 @@ pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> io::Result<Bo
 
 /// Learns of a socket.
 struct SiteOwner {
-    /// By number.
-    members: Vec<Rc<BacnetDevice>>,
+    members: Members,
     socket: BacnetSocket,
 }
 
 impl SiteOwner {
-    fn member(&self, member: Member) -> Option<&BacnetDevice> {
-        self.members.get(member.0).map(Rc::as_ref)
+    fn member(&self, member: Member) -> Option<Rc<BacnetDevice>> {
+        self.members.borrow().get(member.0)?.clone()
     }
 }
 

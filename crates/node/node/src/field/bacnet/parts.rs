@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_bacnet::device::Device;
 use tieline_bacnet::{ObjectId, PropertyId, PropertyRef};
+use tieline_core::PointId;
 use tieline_poll::PollClass;
 
 /// A property of a point that is read: its own, or the status flags of its object.
@@ -47,6 +48,22 @@ impl Plan {
 
     pub(super) fn point(&self, number: u32) -> Option<&PointConfig> {
         self.points.get(usize::try_from(number).ok()?)
+    }
+
+    /// The point that has the name of another plan's; none that it has where there is none.
+    pub(super) fn same(&self, other: &Self, point: PointId) -> PointId {
+        let name = other.point(point.0).map(|point| &point.name);
+        let at = self.points.iter().position(|point| Some(&point.name) == name);
+        PointId(at.and_then(|at| u32::try_from(at).ok()).unwrap_or(u32::MAX))
+    }
+
+    /// Whether points have the same numbers and addresses, and are read in the same way.
+    pub(super) fn reads_same(&self, other: &Self) -> bool {
+        let how = |plan: &Self| (plan.status_flags, plan.cov, plan.points.len());
+        let each = |plan: &'_ Self| -> Vec<_> {
+            plan.points.iter().map(|point| (point.name.clone(), point.kind, point.address.clone())).collect()
+        };
+        how(self) == how(other) && each(self) == each(other)
     }
 
     pub(super) fn reference(&self, wanted: Wanted) -> Option<PropertyRef> {

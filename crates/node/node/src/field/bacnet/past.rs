@@ -138,11 +138,7 @@ impl Past {
             }
         }
         let oldest = earlier(now, bacnet.backfill_max);
-        let known_until = positions.at_start(&config.topic).unwrap_or(oldest);
-        if !logs.is_empty() {
-            // Should the node end before the device has been read, the time before it counts.
-            positions.set(&config.topic, Known::Until(known_until));
-        }
+        let known_until = positions.known_until(&config.topic).unwrap_or(oldest);
         Self {
             logs,
             positions: positions.clone(),
@@ -154,6 +150,25 @@ impl Past {
             pages: Cell::new(0),
             records: Cell::new(0),
         }
+    }
+
+    /// The device will be asked. Should the node end before the device has been read, the time before it counts.
+    pub(super) fn begin(&self, device: &Topic) {
+        if !self.logs.is_empty() {
+            self.positions.set(device, Known::Until(self.known_until.get()));
+        }
+    }
+
+    /// Goes on where that of the device's configuration before was. What was being read is read anew.
+    pub(super) fn take_over(&self, before: &Self, device: &Topic) {
+        self.pages.set(before.pages.get());
+        self.records.set(before.records.get());
+        if before.logs.is_empty() {
+            return self.begin(device);
+        }
+        self.known_until.set(before.known_until.get());
+        self.last_heard.set(before.last_heard.get());
+        self.is_present.set(before.is_present.get());
     }
 
     /// The device has answered.

@@ -45,6 +45,14 @@ impl BacnetDevice {
         self.keep_clock();
     }
 
+    /// Does what the device of another configuration before it would have done.
+    pub(super) fn go_on(&self) {
+        if self.presence.is_probed() {
+            self.probe();
+        }
+        self.keep_clock();
+    }
+
     pub(super) fn learned(&self, now: Now, profile: &Profile) {
         self.is_asked.set(false);
         self.instance.set(Some(profile.instance));

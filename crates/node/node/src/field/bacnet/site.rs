@@ -30,7 +30,10 @@ pub(super) enum SiteEvent {
 #[derive(Debug)]
 pub(super) struct Site {
     client: Client,
-    members: Vec<Place>,
+    /// None where a device was removed.
+    members: Vec<Option<Place>>,
+    /// The process that the next device's changes are told to: no two have had the same.
+    next_process: u32,
     by_peer: HashMap<Peer, Vec<Member>>,
     /// The traced ones, by the address of the device or of its router.
     traced: HashMap<SocketAddrV4, Vec<Traced>>,
@@ -41,6 +44,7 @@ pub(super) struct Site {
 /// A device that is traced.
 #[derive(Debug)]
 struct Traced {
+    member: Member,
     peer: Peer,
     tap: Rc<dyn Tap>,
 }
@@ -57,6 +61,7 @@ impl Site {
         Self {
             client: Client::new(config),
             members: Vec::new(),
+            next_process: 1,
             by_peer: HashMap::new(),
             traced: HashMap::new(),
             deadlines: Deadlines::default(),
@@ -66,10 +71,15 @@ impl Site {
 
     /// Adds a device. Its changes are told apart from those of others by its number.
     pub(super) fn add(&mut self, peer: Peer, instance: Option<u32>, config: DeviceConfig) -> Member {
-        let member = Member(self.members.len());
-        let process = u32::try_from(member.0).unwrap_or(u32::MAX).saturating_add(1);
+        let member = Member(self.members.iter().position(Option::is_none).unwrap_or(self.members.len()));
+        let process = self.next_process;
+        self.next_process = process.checked_add(1).unwrap_or(1);
         let config = DeviceConfig { process, ..config };
-        self.members.push(Place { device: Device::new(peer, instance, config), config, armed: None });
+        let place = Some(Place { device: Device::new(peer, instance, config), config, armed: None });
+        match self.members.get_mut(member.0) {
+            Some(free) => *free = place,
+            None => self.members.push(place),
+        }
         self.by_peer.entry(peer).or_default().push(member);
         member
     }
@@ -77,7 +87,7 @@ impl Site {
     /// Gives what goes to a device, and comes from it, to a tap too.
     pub(super) fn trace(&mut self, member: Member, tap: Rc<dyn Tap>) {
         let Some(peer) = self.device(member).map(Device::peer) else { return };
-        self.traced.entry(peer.address).or_default().push(Traced { peer, tap });
+        self.traced.entry(peer.address).or_default().push(Traced { member, peer, tap });
     }
 
     /// Traces a datagram. What is of no device, such as a message of a router, is of all that are reached at its address.
@@ -96,9 +106,44 @@ impl Site {
         }
     }
 
+    fn end_trace(&mut self, member: Member, address: SocketAddrV4) {
+        let Some(here) = self.traced.get_mut(&address) else { return };
+        here.retain(|traced| traced.member != member);
+        if here.is_empty() {
+            self.traced.remove(&address);
+        }
+    }
+
+    /// Removes a device. What it was asked is given up, unless another device has its address; its subscriptions are
+    /// cancelled.
+    pub(super) fn remove(&mut self, now: Now, member: Member) {
+        let Some(place) = self.members.get_mut(member.0).and_then(Option::take) else { return };
+        let peer = place.device.peer();
+        self.end_trace(member, peer.address);
+        let others = self.by_peer.entry(peer).or_default();
+        others.retain(|other| *other != member);
+        if others.is_empty() {
+            self.by_peer.remove(&peer);
+            self.client.forget(now, &peer);
+        }
+        if let Some(armed) = place.armed {
+            self.deadlines.remove(armed, member);
+        }
+        self.events.retain(|event| match event {
+            SiteEvent::Device(of, _) | SiteEvent::IAm(of, _) => *of != member,
+            SiteEvent::Registered | SiteEvent::NotRegistered(_) => true,
+        });
+        place.device.leave(now, &mut self.client);
+    }
+
+    /// Whether there is no device.
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.iter().all(Option::is_none)
+    }
+
     /// Calls a device; none where it is not here.
     pub(super) fn call<T>(&mut self, member: Member, call: impl FnOnce(&mut Device, &mut Client) -> T) -> Option<T> {
-        let place = self.members.get_mut(member.0)?;
+        let place = self.members.get_mut(member.0)?.as_mut()?;
         let done = call(&mut place.device, &mut self.client);
         self.gather(member);
         Some(done)
@@ -106,12 +151,12 @@ impl Site {
 
     /// Looks at a device.
     pub(super) fn device(&self, member: Member) -> Option<&Device> {
-        self.members.get(member.0).map(|place| &place.device)
+        self.members.get(member.0)?.as_ref().map(|place| &place.device)
     }
 
     /// Forgets all that a device was asked, what it said of itself, and its subscriptions.
     pub(super) fn reset(&mut self, now: Now, member: Member, instance: Option<u32>) {
-        let Some(place) = self.members.get_mut(member.0) else { return };
+        let Some(Some(place)) = self.members.get_mut(member.0) else { return };
         let peer = place.device.peer();
         self.client.forget(now, &peer);
         place.device = Device::new(peer, instance, place.config);
@@ -145,7 +190,7 @@ impl Site {
 
     /// Takes what a device tells, and its next deadline.
     fn gather(&mut self, member: Member) {
-        let Some(place) = self.members.get_mut(member.0) else { return };
+        let Some(Some(place)) = self.members.get_mut(member.0) else { return };
         while let Some(event) = place.device.poll_event() {
             self.events.push_back(SiteEvent::Device(member, event));
         }
@@ -176,7 +221,7 @@ impl Site {
         }
         let mut event = Some(event);
         for member in members {
-            let (Some(given), Some(place)) = (event.take(), self.members.get_mut(member.0)) else { return };
+            let (Some(given), Some(Some(place))) = (event.take(), self.members.get_mut(member.0)) else { return };
             event = place.device.handle_event(now, &mut self.client, given);
             self.gather(member);
         }
@@ -196,7 +241,7 @@ impl DatagramMachine for Site {
     fn handle_timeout(&mut self, now: Now) {
         self.client.handle_timeout(now);
         while let Some((_, member)) = self.deadlines.take_next(now.mono) {
-            if let Some(place) = self.members.get_mut(member.0) {
+            if let Some(Some(place)) = self.members.get_mut(member.0) {
                 place.armed = None;
                 place.device.handle_timeout(now, &mut self.client);
             }
@@ -349,5 +394,40 @@ mod tests {
         let events = world.run(Duration::from_secs(20));
         assert!(matches!(events.as_slice(), [SiteEvent::Device(Member(0), DeviceEvent::Read { .. })]), "{events:?}");
         assert!(world.site.timeout().is_none());
+    }
+
+    #[test]
+    fn a_device_that_leaves_takes_what_is_its_own() {
+        let mut world = World::new();
+        for member in 0..2 {
+            world.call(member, |now, device, client| _ = device.learn(now, client).unwrap());
+            world.call(member, |now, device, _| device.subscribe(now, present().object).unwrap());
+        }
+        world.run(Duration::from_secs(1));
+        // What is out to the other one, at the same address, goes on.
+        world.call(1, |now, device, client| _ = device.read(now, client, vec![present()]).unwrap());
+        world.call(0, |now, device, client| _ = device.read(now, client, vec![present()]).unwrap());
+        let subscriptions = |world: &World| world.server.as_ref().unwrap().subscriptions();
+        assert_eq!(subscriptions(&world), 2);
+        world.site.remove(world.now, Member(0));
+        let events = world.run(Duration::from_secs(1));
+        assert_eq!(subscriptions(&world), 1);
+        assert!(matches!(events.as_slice(), [SiteEvent::Device(Member(1), DeviceEvent::Read { .. })]), "{events:?}");
+        world.call(1, |now, device, client| {
+            let write = Write { reference: present(), value: Value::Real(9.0), priority: None };
+            device.write(now, client, write, None).unwrap();
+        });
+        let events = world.run(Duration::from_secs(1));
+        let is_of_one = |event: &SiteEvent| matches!(event, SiteEvent::Device(Member(1), _));
+        assert!(events.len() == 2 && events.iter().all(is_of_one), "{events:?}");
+        // Its place is free for another, whose changes are told apart from those that were told before.
+        let added = world.site.add(Peer::direct(address()), Some(1), DeviceConfig::default());
+        assert_eq!((added, world.site.next_process), (Member(0), 4));
+        world.call(0, |now, device, client| _ = device.learn(now, client).unwrap());
+        assert_eq!(world.run(Duration::from_secs(1)).len(), 1);
+        [0, 1].into_iter().for_each(|member| world.site.remove(world.now, Member(member)));
+        assert!(world.site.is_empty());
+        assert!(world.run(Duration::from_secs(60)).is_empty() && world.site.timeout().is_none());
+        assert_eq!(subscriptions(&world), 0);
     }
 }

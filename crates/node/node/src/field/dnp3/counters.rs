@@ -1,7 +1,9 @@
 //! Counters of all devices of a shard together, for metrics.
 
-use super::Dnp3;
+use super::device_session::Dnp3Session;
 use super::link::Link;
+use super::together::Together;
+use super::{Dnp3, Running};
 use crate::field::counters::{Metric, MetricKind};
 use std::cell::Cell;
 use tieline_dnp3::channel::ChannelCounters;
@@ -23,6 +25,20 @@ pub(super) struct FreezeCounters {
 /// DNP3 counters of many devices, each with its name in metrics, in the order of [`MEANINGS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Dnp3Counts([u64; MEANINGS.len()]);
+
+/// What devices and connections counted that are no more.
+#[derive(Default)]
+pub(super) struct Past(Dnp3Counts);
+
+impl Past {
+    pub(super) fn add_device(&mut self, session: &Dnp3Session) {
+        self.0.add(&Dnp3Counts::of_session(session));
+    }
+
+    pub(super) fn add_channel(&mut self, channel: &Together) {
+        self.0.add(&Dnp3Counts::of_together(channel));
+    }
+}
 
 /// Names and meanings of [`Dnp3Counts`].
 const MEANINGS: [(&str, &str); 20] = [
@@ -87,6 +103,21 @@ impl Dnp3Counts {
         ])
     }
 
+    /// Of all masters of a device, and of both of its connections.
+    fn of_session(session: &Dnp3Session) -> Self {
+        let mut counts = Self::default();
+        session.links().for_each(|link| link.look(|master| counts.add(&Self::of_master(master))));
+        if let (Some(last), Some(lanes)) = (counts.0.last_mut(), &session.lanes) {
+            *last = lanes.borrow().duplicates();
+        }
+        counts
+    }
+
+    fn of_together(together: &Together) -> Self {
+        let (link, counters) = together.session.look(|channel| (channel.link_counters(), channel.counters()));
+        Self::of_channel(link, counters)
+    }
+
     /// What a shared connection saw before its masters: they see intact frames alone.
     fn of_channel(link: LinkCounters, channel: ChannelCounters) -> Self {
         let mut counts = Self::default();
@@ -103,20 +134,13 @@ impl Dnp3Counts {
 impl Dnp3 {
     /// All metrics of DNP3.
     pub(super) fn count(&self) -> Vec<Metric> {
-        let (mut counts, mut lanes_up, mut lanes_down, mut duplicates) = (Dnp3Counts::default(), 0, 0, 0);
-        for session in &self.sessions {
-            session.links().for_each(|link| link.look(|master| counts.add(&Dnp3Counts::of_master(master))));
+        let (mut counts, mut lanes_up, mut lanes_down) = (self.past.0, 0, 0);
+        for Running { session, .. } in self.devices.values() {
+            counts.add(&Dnp3Counts::of_session(session));
             let Some(lanes) = &session.lanes else { continue };
             *if lanes.borrow().is_urgent_up() { &mut lanes_up } else { &mut lanes_down } += 1;
-            duplicates += lanes.borrow().duplicates();
         }
-        for channel in &self.channels {
-            let (link, counters) = channel.look(|channel| (channel.link_counters(), channel.counters()));
-            counts.add(&Dnp3Counts::of_channel(link, counters));
-        }
-        if let Some(last) = counts.0.last_mut() {
-            *last = duplicates;
-        }
+        self.channels.iter().for_each(|channel| counts.add(&Dnp3Counts::of_together(channel)));
         let counters = MEANINGS.into_iter().zip(counts.0);
         let counters = counters.map(|((name, meaning), count)| Metric::counter(name, meaning, count));
         counters.chain([self.freezes.metric(), lanes_metric(lanes_up, lanes_down)]).collect()

@@ -2,7 +2,7 @@
 
 use super::counters::FreezeCounters;
 use super::device_session::{Association, Dnp3Session, POLL_TOKEN};
-use super::scheduled::{FREEZE_TOKEN, START_TOKEN, ScheduledTasks};
+use super::scheduled::{FREEZE_TOKEN, START_TOKEN};
 use super::translate::to_reading;
 use crate::field::driver::{EVENTS, INTEGRITY, Reporter, WHOLE};
 use crate::field::lanes::Lane;
@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::{CommandOutcome, DeviceId, Now, PointId, Refusal};
 use tieline_dnp3::app::{Found, Values};
-use tieline_dnp3::channel::{Channel, ChannelEvent};
 use tieline_dnp3::master::{Master, MasterEvent, OfflineReason, TaskOutcome};
 use tieline_dnp3::secure::{AuthError, SecurityEvent};
 use tieline_net::{Closed, Owner, Peer, Session};
@@ -24,7 +23,6 @@ pub(super) struct DeviceOwner {
     /// That of the lane.
     pub(super) association: Association,
     pub(super) device: Rc<Dnp3Session>,
-    pub(super) tasks: Option<Rc<ScheduledTasks>>,
     pub(super) freezes: Rc<FreezeCounters>,
 }
 
@@ -32,7 +30,7 @@ impl DeviceOwner {
     /// The owner of the device's other session.
     pub(super) fn on_urgent_lane(self) -> Self {
         let association = self.device.urgent.clone().unwrap_or_else(|| self.association.clone());
-        Self { lane: Lane::Urgent, association, tasks: None, ..self }
+        Self { lane: Lane::Urgent, association, ..self }
     }
 
     const fn id(&self) -> DeviceId {
@@ -44,7 +42,7 @@ impl DeviceOwner {
         self.device.lanes.as_ref().is_some_and(|lanes| lanes.borrow_mut().set_up(self.lane, up))
     }
 
-    fn away(&self, now: Now, why: &str) {
+    pub(super) fn away(&self, now: Now, why: &str) {
         if self.set_up(false) {
             tracing::warn!(device = %self.device.topic, lane = self.lane.name(), why, "one of a device's connections is lost");
             return;
@@ -61,8 +59,8 @@ impl DeviceOwner {
     }
 
     /// Says what the device must be told.
-    fn run_tasks(&self, now: Now) {
-        if let Some(tasks) = &self.tasks {
+    pub(super) fn run_tasks(&self, now: Now) {
+        if let Some(tasks) = self.device.tasks() {
             tasks.start(now, &self.association.link);
         }
     }
@@ -98,7 +96,7 @@ impl DeviceOwner {
         if *outcome != TaskOutcome::Done {
             tracing::warn!(device = %self.device.topic, %outcome, "the device did not take its dead-bands or freezes");
         }
-        if let Some(tasks) = &self.tasks {
+        if let Some(tasks) = self.device.tasks() {
             tasks.go_on(&self.association.link);
         }
     }
@@ -113,10 +111,11 @@ impl DeviceOwner {
     }
 
     fn read(&self, now: Now, values: &Values) {
+        let index = self.device.index.borrow();
         let mut readings = self.reporter.readings(now);
         values.iter().for_each(|found| {
             let Found::Measurement { measurement, event, .. } = found else { return };
-            let point = self.device.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
+            let point = index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
             if let Some(lanes) = &self.device.lanes {
                 let millis = measurement.stamp.map(|stamp| stamp.time.millis()).filter(|millis| *millis > 0);
                 if !lanes.borrow_mut().admits(now.mono, self.lane, point, event, millis) {
@@ -162,7 +161,7 @@ fn command_outcome(outcome: TaskOutcome) -> CommandOutcome {
 }
 
 impl DeviceOwner {
-    fn heard(&self, now: Now, event: MasterEvent) {
+    pub(super) fn heard(&self, now: Now, event: MasterEvent) {
         match event {
             MasterEvent::Online => self.online(now),
             // The session's end, which follows, says why.
@@ -201,14 +200,14 @@ impl DeviceOwner {
         }
     }
 
-    fn begun(&self, now: Now, peer: &Peer) {
+    pub(super) fn begun(&self, now: Now, peer: &Peer) {
         tracing::debug!(device = self.id().0, %peer, "connected");
         if !self.set_up(false) {
             self.reporter.connecting(now);
         }
     }
 
-    fn ended(&self, now: Now, why: Closed) {
+    pub(super) fn ended(&self, now: Now, why: Closed) {
         match why {
             // The master gave up, and said why before.
             Closed::Machine => {}
@@ -240,34 +239,5 @@ impl Owner<Master> for DeviceOwner {
 
     fn connect_failed(&mut self, _session: &Session<Master>, now: Now, error: &std::io::Error, _retry: Duration) {
         self.away(now, &error.to_string());
-    }
-}
-
-/// Learns of the session that several devices share.
-#[derive(Clone)]
-pub(super) struct ChannelOwner {
-    /// In the order of the channel's members.
-    pub(super) owners: Vec<DeviceOwner>,
-}
-
-type Together = Channel<Master>;
-
-impl Owner<Together> for ChannelOwner {
-    fn event(&mut self, _session: &Session<Together>, now: Now, event: ChannelEvent<MasterEvent>) {
-        if let Some(owner) = self.owners.get(usize::from(event.member.0)) {
-            owner.heard(now, event.event);
-        }
-    }
-
-    fn connected(&mut self, _session: &Session<Together>, now: Now, peer: &Peer) {
-        self.owners.iter().for_each(|owner| owner.begun(now, peer));
-    }
-
-    fn closed(&mut self, _session: &Session<Together>, now: Now, why: Closed) {
-        self.owners.iter().for_each(|owner| owner.ended(now, why));
-    }
-
-    fn connect_failed(&mut self, _session: &Session<Together>, now: Now, error: &std::io::Error, _retry: Duration) {
-        self.owners.iter().for_each(|owner| owner.away(now, &error.to_string()));
     }
 }

@@ -1,11 +1,14 @@
 //! A device's session on its shard: polls and commands over its connections.
 
 use super::link::Link;
+use super::scheduled::ScheduledTasks;
 use super::translate::PointIndex;
-use crate::field::driver::{DeviceSession, EVENTS};
+use crate::config::PointConfig;
+use crate::field::driver::{DeviceSession, EVENTS, INTEGRITY};
 use crate::field::lanes::{Lane, Lanes};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use tieline_core::{Command, Instant, Refusal, Topic, json_value};
 use tieline_dnp3::Classes;
 use tieline_dnp3::master::{Master, SubmitError};
@@ -18,12 +21,14 @@ pub(super) const POLL_TOKEN: u64 = 1 << 63;
 pub(super) struct Dnp3Session {
     /// Its topic, in logs.
     pub(super) topic: Topic,
-    pub(super) index: PointIndex,
+    pub(super) index: RefCell<PointIndex>,
     pub(super) main: Association,
     /// The connection for what is urgent, where it has one.
     pub(super) urgent: Option<Association>,
     /// None with one connection.
     pub(super) lanes: Option<RefCell<Lanes>>,
+    /// What the device is told when it can be asked; over its main connection.
+    pub(super) tasks: RefCell<Option<Rc<ScheduledTasks>>>,
 }
 
 /// One of a device's connections.
@@ -65,7 +70,7 @@ impl DeviceSession for Dnp3Session {
             json_value(&command.value, &mut value);
             Refusal::new("out_of_range", format!("the value {value} does not fit the object that the point takes"))
         };
-        let (index, control) = self.index.to_control(command).ok_or_else(wrong)?;
+        let (index, control) = self.index.borrow().to_control(command).ok_or_else(wrong)?;
         let association = self.urgent.as_ref().filter(|urgent| urgent.is_online()).unwrap_or(&self.main);
         let taken =
             association.link.with(|master, now| master.command(now, control, index, command.mode, until, command_id));
@@ -85,6 +90,33 @@ impl DeviceSession for Dnp3Session {
 }
 
 impl Dnp3Session {
+    pub(super) fn tasks(&self) -> Option<Rc<ScheduledTasks>> {
+        self.tasks.borrow().clone()
+    }
+
+    /// Gives the device other tasks; whether they are to be run.
+    pub(super) fn set_tasks(&self, tasks: Option<Rc<ScheduledTasks>>) -> bool {
+        if *self.tasks.borrow() == tasks {
+            return false;
+        }
+        *self.tasks.borrow_mut() = tasks;
+        self.main.is_online()
+    }
+
+    /// The device has other points from here on: all are read, where any has another address or another number.
+    pub(super) fn set_points(&self, points: &Arc<[PointConfig]>) {
+        let index = PointIndex::new(Arc::clone(points));
+        if !index.finds_same(&self.index.borrow()) {
+            if let Some(lanes) = &self.lanes {
+                lanes.borrow_mut().set_points(points.len());
+            }
+            // Where it cannot be asked now, it is read when it comes.
+            let token = POLL_TOKEN | u64::from(INTEGRITY.0);
+            let _ = self.main.link.with(|master, now| master.poll(now, Classes::ALL, token));
+        }
+        *self.index.borrow_mut() = index;
+    }
+
     pub(super) fn links(&self) -> impl Iterator<Item = &Link> {
         [Some(&self.main), self.urgent.as_ref()].into_iter().flatten().map(|association| &association.link)
     }

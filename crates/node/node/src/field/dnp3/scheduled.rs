@@ -11,6 +11,7 @@ use tieline_core::{Now, Timestamp, Topic};
 use tieline_dnp3::master::{DeadBand, Freeze, Master, Request, Selection};
 use tieline_dnp3::{DnpTime, PointType};
 use tieline_net::Shard;
+use tokio::task::AbortHandle;
 
 /// Marks the tokens of scheduled tasks: neither a poll's nor the identifier of a command.
 const TASK_TOKEN: u64 = 1 << 62;
@@ -28,11 +29,19 @@ const DEAD_BANDS_MAX: usize = 30;
 /// What a device is told when it can be asked, and after each of its restarts: one request after the other.
 #[derive(Debug, Default)]
 pub(super) struct ScheduledTasks {
+    bands: Vec<(u16, DeadBand)>,
     dead_bands: Vec<Request>,
     freezes: Vec<FreezePlan>,
     /// What is still to be said.
     waiting: RefCell<VecDeque<Request>>,
     is_asking: Cell<bool>,
+}
+
+/// Whether they say the same.
+impl PartialEq for ScheduledTasks {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.bands, &self.freezes) == (&other.bands, &other.freezes)
+    }
 }
 
 impl ScheduledTasks {
@@ -44,7 +53,7 @@ impl ScheduledTasks {
         let dead_bands: Vec<Request> = requests.filter_map(Result::ok).collect();
         let freezes: Vec<_> = dnp3.freezes.iter().filter(|plan| plan.by == FreezeClock::Device).cloned().collect();
         let is_idle = dead_bands.is_empty() && freezes.is_empty();
-        (!is_idle).then(|| Rc::new(Self { dead_bands, freezes, ..Self::default() }))
+        (!is_idle).then(|| Rc::new(Self { bands, dead_bands, freezes, ..Self::default() }))
     }
 
     /// Says it from the beginning. The device forgets the freezes that it was told before, so that each is there once.
@@ -75,18 +84,19 @@ impl ScheduledTasks {
     }
 }
 
-/// Keeps the schedules that go by the node's clock, until the shard ends.
+/// Keeps the schedules that go by the node's clock, until they are aborted.
 pub(super) fn keep_freezing(
     shard: &Rc<Shard>,
     counters: &Rc<FreezeCounters>,
     topic: &Topic,
     link: &Link,
     plans: &[FreezePlan],
-) {
+) -> Vec<AbortHandle> {
+    let mut tasks = Vec::new();
     for plan in plans.iter().filter(|plan| plan.by == FreezeClock::Node) {
         let (shard, counters, topic, link, plan) =
             (Rc::clone(shard), Rc::clone(counters), topic.clone(), link.clone(), plan.clone());
-        tokio::task::spawn_local(async move {
+        let task = tokio::task::spawn_local(async move {
             loop {
                 let now = shard.now().utc;
                 let due = now.later(until_next(now, plan.every));
@@ -100,7 +110,9 @@ pub(super) fn keep_freezing(
                 }
             }
         });
+        tasks.push(task.abort_handle());
     }
+    tasks
 }
 
 fn ask(link: &Link, plan: &FreezePlan) -> bool {

@@ -29,6 +29,12 @@ impl PointIndex {
         Self { points, sorted }
     }
 
+    /// Whether each point that one of both has is at the same place in the other's list.
+    #[must_use]
+    pub fn finds_same(&self, other: &Self) -> bool {
+        self.sorted == other.sorted
+    }
+
     /// The point of a type and an index; none where the list does not have it.
     #[must_use]
     pub fn find(&self, point_type: PointType, index: u16) -> Option<PointId> {

@@ -8,12 +8,14 @@ impl Modbus {
     /// All metrics of Modbus.
     pub(super) fn count(&self) -> Vec<Metric> {
         let mut sum = ClientCounters::default();
+        add(&mut sum, &self.past);
         for line in &self.lines {
             line.session.look(|client| add(&mut sum, client.counters()));
         }
-        let online = self.devices.iter().filter(|device| device.presence.is_online()).count();
+        let devices: Vec<_> = self.lines.iter().flat_map(|line| line.members()).collect();
+        let online = devices.iter().filter(|device| device.presence.is_online()).count();
         let gauge = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        let devices = [("online", gauge(online)), ("away", gauge(self.devices.len() - online))];
+        let devices = [("online", gauge(online)), ("away", gauge(devices.len() - online))];
         let counters = [
             ("requests", "Requests sent, repetitions included.", sum.requests),
             ("answers", "Requests that were done.", sum.answers),
@@ -40,7 +42,7 @@ fn presence_metric(devices: [(&'static str, u64); 2]) -> Metric {
     }
 }
 
-const fn add(sum: &mut ClientCounters, other: &ClientCounters) {
+pub(super) const fn add(sum: &mut ClientCounters, other: &ClientCounters) {
     sum.requests += other.requests;
     sum.answers += other.answers;
     sum.exceptions += other.exceptions;

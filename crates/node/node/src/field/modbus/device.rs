@@ -1,51 +1,25 @@
 //! One Modbus device: its polls, its commands, and what its answers mean.
 
+use super::line::Line;
 use super::readings::{Registers, refused, table_name};
 use crate::config::{DeviceConfig, ModbusConfig};
-use crate::field::driver::{DeviceSession, Reporter};
+use crate::field::driver::{DeviceSession, Reporter, stopped};
 use crate::field::lanes::Lane;
 use crate::field::presence::Presence;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
-use tieline_core::{Command, Instant, Now, PointId, Refusal, Topic};
+use tieline_core::{Command, DeviceId, Instant, Now, PointId, Refusal, Topic};
 use tieline_modbus::layout::{ReadModifyWrite, Write, WriteStyle};
 use tieline_modbus::plan::{Block, BlockId, Holes, PlanError, Planner, Refused};
-use tieline_modbus::{Client, ExceptionCode, Failure, Priority, Request, Response, SubmitError, Transaction, Unit};
-use tieline_net::Session;
+use tieline_modbus::{ExceptionCode, Failure, Priority, Request, Response, SubmitError, Transaction, Unit};
 use tieline_poll::{PollClass, PollResult};
 
 /// Longer than any wait of a transaction for its turn and its answers.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Reads in a row that end without an answer, and the device is away.
 const LOST_MAX: u32 = 3;
-/// The bits of a transaction's number that say which device of the connection it is of.
-const MEMBER_SHIFT: u32 = 48;
-
-/// A connection with the devices behind it.
-pub(super) struct Line {
-    pub(super) session: Session<Client>,
-    next: Cell<u64>,
-}
-
-impl Line {
-    pub(super) fn new(session: Session<Client>) -> Self {
-        Self { session, next: Cell::new(0) }
-    }
-
-    /// Which device of the connection a transaction is of.
-    pub(super) fn member_of(transaction: u64) -> usize {
-        usize::try_from(transaction >> MEMBER_SHIFT).unwrap_or(usize::MAX)
-    }
-
-    fn number(&self, member: u16) -> u64 {
-        let next = self.next.get();
-        self.next.set(next.wrapping_add(1) & ((1 << MEMBER_SHIFT) - 1));
-        u64::from(member) << MEMBER_SHIFT | next
-    }
-}
-
 /// What a transaction is for.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
@@ -145,6 +119,60 @@ impl ModbusDevice {
 
     pub(super) fn reporter(&self) -> Option<&Reporter> {
         self.reporter.get()
+    }
+
+    /// Its number; that of no device before it reports.
+    pub(super) fn id(&self) -> DeviceId {
+        self.reporter().map_or(DeviceId(u32::MAX), Reporter::device)
+    }
+
+    /// Goes on where a device with another configuration was: its presence, its commands that are under way. What it was
+    /// asked is asked again by the new plan.
+    pub(super) fn take_over(self: &Rc<Self>, old: &Self) {
+        let (now, number) = (self.line.session.shard().now(), usize::from(self.member));
+        if let Some(reporter) = old.reporter() {
+            self.set_reporter(reporter.clone());
+        }
+        self.presence.take_over(&old.presence);
+        self.lost_in_row.set(old.lost_in_row.get());
+        let tasks = old.tasks.take();
+        let is_command = |task: &Task| matches!(task, Task::Command(..) | Task::Prepare(..));
+        let is_over = |id| Line::member_of(id) == number && tasks.get(&id).is_none_or(|task| !is_command(task));
+        self.line.session.with(|client, _| client.cancel(is_over));
+        let same = |point| self.registers.same(&old.registers, point).unwrap_or(PointId(u32::MAX));
+        let kept = tasks.into_iter().filter_map(|(id, task)| match task {
+            Task::Command(command, point) => Some((id, Task::Command(command, same(point)))),
+            Task::Prepare(command, point, change, until) => {
+                Some((id, Task::Prepare(command, same(point), change, until)))
+            }
+            Task::Block(..) | Task::Probe | Task::ReadBack(_) => None,
+        });
+        self.tasks.borrow_mut().extend(kept);
+        for Poll { part, .. } in old.polls.take() {
+            if !self.poll(part.class, part.number)
+                && let Some(reporter) = self.reporter()
+            {
+                reporter.poll_done(now, part.class, part.number, PollResult::Ok);
+            }
+        }
+        self.probe_again();
+    }
+
+    /// A transaction was given up: the device leaves.
+    pub(super) fn cancelled(&self, transaction: u64, sent: bool) {
+        let task = self.tasks.borrow_mut().remove(&transaction);
+        match task {
+            Some(Task::Command(command, _)) => self.command_done(command, Err(stopped(sent))),
+            // It has only been read for.
+            Some(Task::Prepare(command, ..)) => self.command_done(command, Err(stopped(false))),
+            Some(Task::Block(..) | Task::Probe | Task::ReadBack(_)) | None => {}
+        }
+    }
+
+    /// The device leaves: what has not ended by now never will.
+    pub(super) fn end(&self) {
+        let left: Vec<u64> = self.tasks.borrow().keys().copied().collect();
+        left.into_iter().for_each(|transaction| self.cancelled(transaction, true));
     }
 
     /// Asks for what a task needs; it ends with an event of the connection.

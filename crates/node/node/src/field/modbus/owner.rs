@@ -1,6 +1,6 @@
 //! What the events of a connection mean for the devices behind it.
 
-use super::device::{Line, ModbusDevice};
+use super::line::Line;
 use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::Now;
@@ -9,22 +9,15 @@ use tieline_net::{Closed, Owner, Peer, Session};
 
 /// Learns of a connection.
 #[derive(Clone)]
-pub(super) struct LineOwner {
-    /// By their number in transactions.
-    members: Rc<[Rc<ModbusDevice>]>,
-}
+pub(super) struct LineOwner(Rc<Line>);
 
 impl LineOwner {
-    pub(super) fn new(members: Vec<Rc<ModbusDevice>>) -> Self {
-        Self { members: members.into() }
-    }
-
-    fn member(&self, transaction: u64) -> Option<&ModbusDevice> {
-        self.members.get(Line::member_of(transaction)).map(Rc::as_ref)
+    pub(super) fn new(line: &Rc<Line>) -> Self {
+        Self(Rc::clone(line))
     }
 
     fn away(&self, now: Now, why: &str) {
-        self.members.iter().for_each(|member| member.disconnected(now, why));
+        self.0.members().for_each(|member| member.disconnected(now, why));
     }
 }
 
@@ -32,24 +25,24 @@ impl Owner<Client> for LineOwner {
     fn event(&mut self, _session: &Session<Client>, now: Now, event: ClientEvent) {
         match event {
             ClientEvent::Answer { id, response } => {
-                if let Some(member) = self.member(id) {
+                if let Some(member) = self.0.member(id) {
                     member.answered(now, id, &response);
                 }
             }
             ClientEvent::Exception { id, code } => {
-                if let Some(member) = self.member(id) {
+                if let Some(member) = self.0.member(id) {
                     member.refused(now, id, code);
                 }
             }
             ClientEvent::Failed { id, reason, sent } => {
-                if let Some(member) = self.member(id) {
+                if let Some(member) = self.0.member(id) {
                     member.failed(now, id, reason, sent);
                 }
             }
             // No device of ours has unit 0 of a serial line.
             ClientEvent::Sent { .. } => {}
             ClientEvent::WindowReduced { from } => {
-                let device = self.members.first().map(|member| member.topic.to_string()).unwrap_or_default();
+                let device = self.0.members().next().map(|member| member.topic.to_string()).unwrap_or_default();
                 let found = "an answer was lost among several: one request at a time from now on";
                 tracing::warn!(device, in_flight = from, "{found}");
             }
@@ -59,7 +52,7 @@ impl Owner<Client> for LineOwner {
     }
 
     fn connected(&mut self, _session: &Session<Client>, now: Now, _peer: &Peer) {
-        self.members.iter().for_each(|member| member.connected(now));
+        self.0.members().for_each(|member| member.connected(now));
     }
 
     fn closed(&mut self, _session: &Session<Client>, now: Now, why: Closed) {

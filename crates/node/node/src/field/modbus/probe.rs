@@ -51,6 +51,15 @@ impl ModbusDevice {
     }
 }
 
+impl ModbusDevice {
+    /// A first read that was out, or would have been, of the device's configuration before.
+    pub(super) fn probe_again(&self) {
+        if self.presence.is_probed() {
+            self.probe();
+        }
+    }
+}
+
 impl Probed for ModbusDevice {
     fn presence(&self) -> &Presence {
         &self.presence

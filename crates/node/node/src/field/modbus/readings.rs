@@ -41,6 +41,13 @@ impl Registers {
         Register { place, layout: point.layout(self.orders) }
     }
 
+    /// The point that has the name of another list's.
+    pub(super) fn same(&self, other: &Self, point: PointId) -> Option<PointId> {
+        let name = &other.points.get(usize::try_from(point.0).ok()?)?.name;
+        let at = self.points.iter().position(|point| point.name == *name)?;
+        u32::try_from(at).ok().map(PointId)
+    }
+
     /// All, with the number of each one's interval.
     pub(super) fn wanted(&self, polls: &[std::time::Duration]) -> Vec<WantedPoint> {
         let number = |point: &PointConfig| polls.iter().position(|every| Some(*every) == point.every).unwrap_or(0);

@@ -33,7 +33,8 @@ impl Simulated {
     /// All metrics of simulated devices.
     pub(super) fn count(&self) -> Vec<Metric> {
         let counts = &self.counts;
-        let online = self.devices.iter().filter(|device| device.is_online()).count();
+        let devices = self.devices.borrow();
+        let online = devices.values().filter(|device| device.is_online()).count();
         let gauge = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let counters = [
             ("requests", "Requests to simulated devices: polls, commands and first reads.", &counts.requests),
@@ -52,13 +53,13 @@ impl Simulated {
             label: Some("kind"),
             values: faults.collect(),
         };
-        let devices = Metric {
+        let states = Metric {
             name: "devices",
             meaning: "Simulated devices by whether they answer.",
             kind: MetricKind::Gauge,
             label: Some("state"),
-            values: vec![("online", gauge(online)), ("away", gauge(self.devices.len() - online))],
+            values: vec![("online", gauge(online)), ("away", gauge(devices.len() - online))],
         };
-        counters.into_iter().chain([faults, devices]).collect()
+        counters.into_iter().chain([faults, states]).collect()
     }
 }

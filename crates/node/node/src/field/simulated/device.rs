@@ -3,13 +3,13 @@
 use super::agenda::Agenda;
 use super::counters::Counts;
 use crate::config::{DeviceConfig, SimulatedConfig};
-use crate::field::driver::{DeviceSession, Reporter, WHOLE};
+use crate::field::driver::{DeviceSession, Reporter, WHOLE, stopped};
 use crate::field::lanes::Lane;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Command, Instant, Now, PointId, Refusal, Value};
+use tieline_core::{Command, DeviceId, Instant, Now, PointId, Refusal, Value};
 use tieline_model::{CommandError, Conduct, Course, Device, Model, Seed};
 use tieline_net::Shard;
 use tieline_poll::{PollClass, PollResult};
@@ -21,7 +21,7 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// The longest, for a device that is away for long.
 const PROBE_EVERY_MAX: Duration = Duration::from_secs(30);
 /// Commands that may be out.
-const COMMANDS_MAX: u32 = 16;
+const COMMANDS_MAX: usize = 16;
 /// Random numbers of requests come from another family than those of values.
 const REQUEST_SEED: &str = "requests";
 
@@ -56,7 +56,7 @@ pub(super) enum Reply {
 
 /// A simulated device.
 pub(super) struct SimulatedDevice {
-    number: usize,
+    number: DeviceId,
     agenda: Rc<Agenda>,
     counts: Rc<Counts>,
     config: SimulatedConfig,
@@ -64,9 +64,10 @@ pub(super) struct SimulatedDevice {
     model: RefCell<Device>,
     seed: Seed,
     requests: Cell<u64>,
-    commands: Cell<u32>,
+    /// Those that have no outcome yet, by their identifiers.
+    commands: RefCell<Vec<u64>>,
     /// The points of each class of poll.
-    classes: Vec<Vec<PointId>>,
+    classes: RefCell<Vec<Vec<PointId>>>,
     is_online: Cell<bool>,
     lost_in_row: Cell<u32>,
     /// First reads in a row that found nobody.
@@ -80,7 +81,7 @@ impl SimulatedDevice {
         config: &DeviceConfig,
         simulated: &SimulatedConfig,
         model: Arc<Model>,
-        (number, agenda, counts): (usize, Rc<Agenda>, Rc<Counts>),
+        (number, agenda, counts): (DeviceId, Rc<Agenda>, Rc<Counts>),
     ) -> Self {
         let seed = Seed::of(simulated.seed, &config.topic);
         let course = Course { seed, start: simulated.start.unwrap_or(now.utc), step: simulated.step };
@@ -93,8 +94,8 @@ impl SimulatedDevice {
             model: RefCell::new(Device::new(model, Arc::clone(&simulated.faults), course)),
             seed: Seed::of(simulated.seed, &format!("{} {REQUEST_SEED}", config.topic)),
             requests: Cell::default(),
-            commands: Cell::default(),
-            classes: classes(config),
+            commands: RefCell::default(),
+            classes: RefCell::new(classes(config)),
             is_online: Cell::default(),
             lost_in_row: Cell::default(),
             probes_in_row: Cell::default(),
@@ -105,6 +106,17 @@ impl SimulatedDevice {
     /// From here on the device reports.
     pub(super) fn set_reporter(&self, shard: &Rc<Shard>, reporter: Reporter) {
         let _ = self.reporter.set((Rc::clone(shard), reporter));
+    }
+
+    /// The points are read at other intervals from here on.
+    pub(super) fn set_classes(&self, config: &DeviceConfig) {
+        *self.classes.borrow_mut() = classes(config);
+    }
+
+    /// The device leaves: what has not ended by now never will.
+    pub(super) fn end(&self) {
+        let left = self.commands.take();
+        left.into_iter().for_each(|id| self.tell(|reporter| reporter.command_done(id, Err(stopped(true)))));
     }
 
     pub(super) const fn is_online(&self) -> bool {
@@ -178,9 +190,9 @@ impl SimulatedDevice {
         Counts::add(&self.counts.answers);
         self.heard(now);
         match request {
-            Request::Probe => self.report(now, self.classes.iter().flatten()),
+            Request::Probe => self.report(now, self.classes.borrow().iter().flatten()),
             Request::Poll(class) => {
-                self.report(now, self.classes.get(usize::from(class.0)).into_iter().flatten());
+                self.report(now, self.classes.borrow().get(usize::from(class.0)).into_iter().flatten());
                 self.tell(|reporter| reporter.poll_done(now, class, WHOLE, PollResult::Ok));
             }
             Request::Command(id, point, value) => {
@@ -238,7 +250,7 @@ impl SimulatedDevice {
         if restarted {
             Counts::add(&self.counts.restarts);
             self.tell(|reporter| reporter.restarted(now));
-            self.report(now, self.classes.iter().flatten());
+            self.report(now, self.classes.borrow().iter().flatten());
         }
     }
 
@@ -263,7 +275,7 @@ impl SimulatedDevice {
     }
 
     fn command_done(&self, id: u64, outcome: Result<(), Refusal>) {
-        self.commands.update(|commands| commands.saturating_sub(1));
+        self.commands.borrow_mut().retain(|command| *command != id);
         self.tell(|reporter| reporter.command_done(id, outcome));
     }
 }
@@ -301,14 +313,14 @@ impl DeviceSession for SimulatedDevice {
         let Some((shard, _)) = self.reporter.get().filter(|_| self.is_online.get()) else {
             return refused("away", "the device does not answer");
         };
-        if self.commands.get() >= COMMANDS_MAX {
+        if self.commands.borrow().len() >= COMMANDS_MAX {
             return refused("busy", "too many commands wait for the device");
         }
         let now = shard.now();
         if now.mono >= until {
             return refused("timeout", "the time for the command had passed before it was sent");
         }
-        self.commands.update(|commands| commands + 1);
+        self.commands.borrow_mut().push(command_id);
         self.ask(now, Request::Command(command_id, command.point, command.value.clone()));
         Ok(())
     }

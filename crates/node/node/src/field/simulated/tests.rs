@@ -39,7 +39,7 @@ impl World {
             "[device.d]\nprotocol='simulated'\npoints='p.csv'\npoll={{every='1s'}}\n[device.d.simulated]\n{simulated}\n"
         );
         let config = from_text("t.toml", &text, folder.path()).unwrap().devices.remove(0);
-        let devices = vec![Numbered { id: DeviceId(0), config, recorded: false }];
+        let devices = vec![Numbered { id: DeviceId(0), config, recorded: false, revision: 0 }];
         let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
         let ((inputs, incoming), (sender, reports)) = (mpsc::channel(16), mpsc::channel(16));
         let senders = [sender.clone(), sender.clone(), sender];
@@ -77,7 +77,8 @@ impl World {
 
     async fn command(&self, command_id: u64, point: PointId, value: f64) {
         let command = Command { point, value: Value::Float(value), mode: CommandMode::DirectOperate };
-        let input = FieldInput::Command { device: DeviceId(0), command_id, command, until: Instant(u64::MAX) };
+        let (device, until) = (DeviceId(0), Instant(u64::MAX));
+        let input = FieldInput::Command { device, revision: 0, command_id, command, until };
         self.inputs.send(input).await.unwrap();
     }
 

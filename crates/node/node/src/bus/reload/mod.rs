@@ -1,21 +1,37 @@
-//! The configuration file, with all that a node looks at in it, and its views, which are read again while the node runs.
+//! The configuration file, with all that a node looks at in it, and what of it is read again while the node runs: devices with
+//! all that they name, and views.
+//!
+//! Read first: `reloader.rs`.
 
-use super::BusHandle;
+mod known;
+mod reloader;
+mod shards;
+mod status;
+
+pub use known::KnownDevices;
+pub use reloader::{Reloaded, Reloader};
+pub use shards::{FieldShards, ShardParts};
+pub use status::ReloadStatus;
+
 use crate::access;
-use crate::config::{self, Checks, Config, ConfigError, Source};
+use crate::config::{self, Checks, Config, ConfigError};
 use std::fmt;
 use std::path::Path;
 use tieline_views::{Limits, View, ViewError, Views};
 
-/// Why views were not taken; those that were there go on.
+/// Why a configuration was not taken; what was there goes on.
 #[derive(Debug)]
 pub enum ReloadError {
     /// There is no file to read.
     NoFile,
     /// The file, or one that it names, is wrong.
     Config(ConfigError),
+    /// TLS files of devices cannot be used.
+    Tls(String),
     /// The views cannot live together.
     Views(ViewError),
+    /// The node cannot take it, or is stopping.
+    Node(String),
 }
 
 impl fmt::Display for ReloadError {
@@ -24,6 +40,7 @@ impl fmt::Display for ReloadError {
             Self::NoFile => f.write_str("the node runs without a configuration file: there is nothing to read again"),
             Self::Config(error) => error.fmt(f),
             Self::Views(error) => error.fmt(f),
+            Self::Tls(why) | Self::Node(why) => f.write_str(why),
         }
     }
 }
@@ -44,25 +61,6 @@ impl From<ViewError> for ReloadError {
 pub fn load_config(path: &Path) -> Result<Config, ConfigError> {
     let views = |views: &[View]| Views::new(views.to_vec(), Limits::default()).map(drop).map_err(|e| e.to_string());
     config::load(path, Checks { access: access::check_files, views })
-}
-
-/// The views of a configuration file. All of it has to be right, or a node could not start with it.
-///
-/// # Errors
-/// Everything that is wrong.
-pub fn read_views(source: &Source) -> Result<Vec<View>, ReloadError> {
-    let file = source.0.as_deref().ok_or(ReloadError::NoFile)?;
-    Ok(load_config(file).map_err(ReloadError::Config)?.views)
-}
-
-/// Reads the views and lets the bus take them; what is wrong is logged.
-pub async fn reload_views(source: &Source, bus: &BusHandle) {
-    match read_views(source) {
-        // What is wrong with them the bus logs; one that has stopped needs none.
-        Ok(views) => drop(bus.call(move |bus, now| bus.reload_views(now, views, "SIGHUP")).await),
-        Err(ReloadError::NoFile) => {}
-        Err(error) => tracing::warn!(%error, "the views stay as they are"),
-    }
 }
 
 #[cfg(test)]

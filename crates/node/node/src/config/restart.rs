@@ -1,0 +1,78 @@
+//! What of a configuration holds after a restart only.
+
+use super::{Config, HistoryConfig, HttpConfig, NodeConfig};
+
+/// The keys of what differs from the configuration that a node was started with, and is not reloaded. Devices with all that they
+/// name, views, and the files of users and certificates are: they are not among them.
+#[must_use]
+pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
+    let Config { node, http, mqtt, access, audit, history, command, control, topics, views: _, .. } = started;
+    let Config { devices: _, source, .. } = started;
+    // What the command line says instead is not that of the file.
+    let (http_listen, mqtt_listen) = source.listen.unwrap_or((http.listen, mqtt.listen));
+    let mut found = Vec::new();
+    let mut note = |key, is_same: bool| found.extend((!is_same).then_some(key));
+    let NodeConfig { name, workers, insecure_network } = node;
+    note("node.name", *name == file.node.name);
+    note("node.workers", *workers == file.node.workers);
+    note("node.insecure_network", *insecure_network == file.node.insecure_network);
+    let HttpConfig { listen: _, hosts, forwarded_from, forwarded_header, tls, limits } = http;
+    note("http.listen", http_listen == file.http.listen);
+    note("http.hosts", *hosts == file.http.hosts);
+    note("http.forwarded_from", *forwarded_from == file.http.forwarded_from);
+    note("http.forwarded_header", *forwarded_header == file.http.forwarded_header);
+    note("http.tls", *tls == file.http.tls);
+    note("http (limits)", *limits == file.http.limits);
+    note("mqtt.listen", mqtt_listen == file.mqtt.listen);
+    let mut others = mqtt.clone();
+    others.listen = file.mqtt.listen;
+    note("mqtt", others == file.mqtt);
+    note("access", *access == file.access);
+    note("audit", *audit == file.audit);
+    let HistoryConfig { enabled, record, durability, journal_bytes_max, keep, store_bytes_max } = history;
+    note("history.enabled", *enabled == file.history.enabled);
+    note("history.record", *record == file.history.record);
+    note("history.durability", *durability == file.history.durability);
+    note("history.journal_bytes_max", *journal_bytes_max == file.history.journal_bytes_max);
+    note("history.keep", *keep == file.history.keep);
+    note("history.store_bytes_max", *store_bytes_max == file.history.store_bytes_max);
+    note("command", *command == file.command);
+    note("control", *control == file.control);
+    note("topic", *topics == file.topics);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::from_text;
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn what_is_not_reloaded_is_named() {
+        let read = |text: &str| from_text("t.toml", text, Path::new(".")).unwrap();
+        let check = |before: &str, after: &str, expect: &[&str]| {
+            assert_eq!(restart_needed(&read(before), &read(after)), expect, "{before} {after}");
+        };
+        check("", "", &[]);
+        check("", "[[view]]\nname='a'\nfrom='x/+'\nto='y/{1}'\n[network.n]\n", &[]);
+        check("", "[node]\nname='b'\nworkers=3\n", &["node.name", "node.workers"]);
+        check("[http]\nlisten='127.0.0.1:1'\n", "[mqtt]\nlisten='127.0.0.1:2'\n", &["http.listen", "mqtt.listen"]);
+        check(
+            "[mqtt]\ntopics_max=9\n",
+            "[history]\nenabled=false\nkeep='3d'\n",
+            &["mqtt", "history.enabled", "history.keep"],
+        );
+        check("[command]\ntimeout='3s'\n", "[[topic]]\nfilter='a'\ntype='point'\n", &["command", "topic"]);
+    }
+
+    #[test]
+    fn addresses_of_the_command_line_are_not_those_of_the_file() {
+        let file = from_text("t.toml", "", Path::new(".")).unwrap();
+        let mut started = file.clone();
+        started.source.listen = Some((file.http.listen, file.mqtt.listen));
+        started.http.listen.set_port(0);
+        started.mqtt.listen.set_port(0);
+        assert_eq!(restart_needed(&started, &file), [""; 0]);
+    }
+}
