@@ -18,16 +18,17 @@ class ModbusDevice(ListedDevice):
 
     COLUMNS = ["name", "type", "index", "format", "order", "scale", "offset", "writable", "min", "max", "states", "every"]
 
-    def __init__(self, name, address, points, poll="100ms", more="", channel=None, **modbus):
+    def __init__(self, name, address, points, poll="100ms", more="", channel=None, stale_after_missed=3, **modbus):
         super().__init__(name, points)
         self.address, self.poll, self.more = address, poll, more
-        self.channel, self.modbus = channel, modbus
+        self.channel, self.stale_after_missed, self.modbus = channel, stale_after_missed, modbus
 
     def toml(self):
         where = f'channel = "{self.channel}"' if self.channel else self.address
         where = where if "=" in where else f'address = "{where}"'
         lines = [f"[device.{self.name}]", f'topic = "{self.topic}"', 'protocol = "modbus"', where, f'points = "{self.name}.csv"']
-        lines += [f'poll = {{ every = "{self.poll}" }}', self.more, f"[device.{self.name}.modbus]"]
+        poll = f'poll = {{ every = "{self.poll}", stale_after_missed = {self.stale_after_missed} }}'
+        lines += [poll, self.more, f"[device.{self.name}.modbus]"]
         return "\n".join([*lines, *self.keys(self.modbus), ""])
 
 

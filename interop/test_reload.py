@@ -41,7 +41,9 @@ def polled_again(node, device):
 
 def test_devices_that_stay_notice_nothing(server, start_node):
     gates = [Gate(server.address) for _ in range(4)]
-    device = lambda number, points: ModbusDevice(f"pump{number}", gates[number].address, points)
+    # A machine that is slow makes no value stale and loses no connection.
+    patient = {"stale_after_missed": 1000, "timeout": "30s"}
+    device = lambda number, points: ModbusDevice(f"pump{number}", gates[number].address, points, **patient)
     first, second, third, other = (device(number, [LEVEL, SPEED]) for number in range(4))
     node = start_node(first, second, third)
     for one in (first, second, third):
