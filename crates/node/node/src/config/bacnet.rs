@@ -326,7 +326,7 @@ mod tests {
         let expect = [Some("trend-log,7"), Some("trend-log,8"), None, Some("trend-log-multiple,9")];
         assert_eq!(shown.iter().map(Option::as_deref).collect::<Vec<_>>(), expect);
         assert!(device.keeps_past());
-        assert_eq!(device.protocol.bacnet().unwrap().backfill_max, 30 * DAY);
+        assert_eq!(device.protocol.bacnet().unwrap().backfill_max, Duration::from_secs(30 * 86_400));
         let wrong = "expected the instance of a trend log, as in 7, or trend-log-multiple:7";
         for cell in ["analog-input:1", "4194303", "trend-log:4194303", "x"] {
             let list = format!("name,type,index,trend_log\na,analog-input,1,{cell}\n");
