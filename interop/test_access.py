@@ -236,8 +236,16 @@ def test_changes_reach_sessions_that_are_here(node):
     assert {"policy", "session_ended"} <= phases
 
 
-def test_what_waits_is_judged_again_when_rights_shrink(node):
+@pytest.fixture
+def own_node(tmp_path):
+    """A node that no other test has sessions at."""
+    with Guarded(tmp_path) as node:
+        yield node
+
+
+def test_what_waits_is_judged_again_when_rights_shrink(own_node):
     """Away, and here behind a closed window: what was never sent goes, and is counted."""
+    node = own_node
     node.add("temp2", "works")
     properties = Properties(PacketTypes.CONNECT)
     properties.SessionExpiryInterval, properties.ReceiveMaximum = 600, 1
