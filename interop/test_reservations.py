@@ -548,7 +548,7 @@ def test_requests_that_cannot_be_read(pump):
 
 @pytest.mark.parametrize("modbus", [{}, {"timeout": "3s"}], ids=["kept", "reconnected"])
 def test_what_is_held_goes_on_when_the_points_change(pump, modbus):
-    """The points have other numbers, one has another interlock, and the device may be connected anew."""
+    """The points have other numbers, one has another interlock, and the device may be connected again."""
     server, device, node = pump
     speed, guarded = device.point("speed"), device.point("guarded")
     reserve(node, device, "anna", task="night")

@@ -127,7 +127,7 @@ def test_a_reload_reads_a_log_that_comes_and_no_record_twice(server, start_node)
     node.reload(device(plain, log))
     node.wait_value(supply, v=21.5, q="good")
     assert server.do("ranges")["count"] == ranges
-    # Connected anew, it is read from then on when it last answered.
+    # Connected again, it is read from then on when it last answered.
     node.reload(device(*POINTS, backfill_max="2d"))
     until(lambda: server.do("ranges")["count"] > ranges, server.said)
     until(lambda: json.loads(known.read_text()) == {ahu.topic: None}, known.read_text)

@@ -165,7 +165,7 @@ impl World {
         self.advance();
     }
 
-    /// A device has another table of points; it may be connected anew, by another number.
+    /// A device has another table of points; it may be connected again, by another number.
     pub(super) fn reload(&mut self) {
         let device = self.some_device();
         let before = self.tables[device].clone();

@@ -65,7 +65,7 @@ impl Bus {
         }
     }
 
-    /// A call with the points of its devices in their place: whoever asks must be allowed to command each of them.
+    /// A call with the points of its devices in their place: the caller must be allowed to command each of them.
     ///
     /// # Errors
     /// `not_revertible`: a device has no point that can be reverted, or there is no such device.

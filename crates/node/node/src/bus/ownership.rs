@@ -124,8 +124,8 @@ pub fn lanes(mqtt: &MqttConfig, devices: &[DeviceConfig]) -> Vec<(Filter, Lane)>
     lanes
 }
 
-/// The topics that stay when devices change: those that somebody has afterwards. Those of a device whose urgency changes come
-/// anew, for it is by that that they are sent.
+/// The topics that stay when devices change: those that some device has afterwards. Topics of a device whose urgency changes
+/// are removed and come again: the urgency decides how they are sent.
 #[must_use]
 pub fn staying<'a>(before: &[Numbered], after: impl IntoIterator<Item = &'a Numbered>) -> Reserved {
     let priorities: HashMap<_, _> =

@@ -14,7 +14,7 @@ use tieline_core::{Instant, Now, Refusal};
 
 /// How soon the whole state is written again where a record of it could not be.
 const RETRY: Duration = Duration::from_secs(1);
-/// Bytes of records beyond which the file is written anew, where they are several times what it says.
+/// Bytes of records beyond which the file is rewritten, where they are several times what it says.
 const COMPACT_BYTES: usize = 1 << 20;
 /// How many times.
 const COMPACT_TIMES: usize = 4;

@@ -177,7 +177,7 @@ impl TableChange {
     }
 }
 
-/// Whether the poller can go on with the topics and values of a device that is connected anew. What other devices may have had
+/// Whether the poller can go on with the topics and values of a device that is connected again. What other devices may have had
 /// before is told in order only by those that leave.
 fn keeps_topics(old: &DeviceConfig, new: &DeviceConfig) -> bool {
     let DeviceConfig { topic, priority, publish_points, .. } = old;

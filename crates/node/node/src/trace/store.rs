@@ -241,7 +241,7 @@ mod tests {
         traces.add(id, &device(folder.path(), "d", "keep='2m'"));
         let before = ask(&traces, None).unwrap().records.len();
         assert!(before > 0);
-        // With others it begins anew, and ends for who follows.
+        // With others it begins again, and ends for those that follow it.
         let tap = traces.tap(&[id], 0).unwrap();
         drop(tap);
         traces.add(id, &device(folder.path(), "d", "keep='3m', disk='1MiB'"));

@@ -273,7 +273,7 @@ impl Reloader {
         let source = self.started.source.clone();
         let read = tokio::task::spawn_blocking(move || Ok::<_, ReloadError>(read_again(&source)?.views));
         let views = read.await.map_err(|error| ReloadError::Node(error.to_string()))??;
-        // What they derive is told anew, whether they have changed or not.
+        // What they derive is told again, whether they have changed or not.
         self.take_views(&mut running, (views, true), who).await
     }
 

@@ -1,8 +1,8 @@
 //! What control keeps over restarts: reservations, held points, overrides, and whose MQTT sessions holders have.
 //!
 //! The file `control.jsonl` in the data folder has a record a line. A record replaces earlier ones of the same task, point or
-//! pattern. Records are appended and synced before the command or the answer goes out that they are of; the file is written
-//! anew when it has grown far beyond what it says, and at each start.
+//! pattern. Records are appended and synced before the command or the answer goes out that they are of; the file is
+//! rewritten when it has grown far beyond what it says, and at each start.
 //!
 //! ```text
 //! {"task":"night","requester":"anna","priority":"LOW","slots":[["site/ahu","2026-…Z","2026-…Z"]]}   reserved

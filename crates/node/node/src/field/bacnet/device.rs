@@ -151,7 +151,7 @@ impl BacnetDevice {
             Task::Command(command, point) => Some((job, Task::Command(command, self.plan.same(&old.plan, point)))),
             Task::ReadBack(_) if !is_same => Some((job, Task::ReadBack(Vec::new()))),
             task @ (Task::Part(_) | Task::ReadBack(_) | Task::Marks) => Some((job, task)),
-            // Logs are read anew: their points may have other numbers.
+            // Logs are read again: their points may have other numbers.
             Task::PastClock | Task::Log => None,
         });
         self.tasks.borrow_mut().extend(kept);

@@ -159,7 +159,7 @@ impl Past {
         }
     }
 
-    /// Goes on where that of the device's configuration before was. What was being read is read anew.
+    /// Goes on where that of the device's configuration before was. What was being read is read again.
     pub(super) fn take_over(&self, before: &Self, device: &Topic) {
         self.pages.set(before.pages.get());
         self.records.set(before.records.get());
