@@ -8,8 +8,8 @@ from bacnet import BacnetDevice
 from bus import Sub
 from carriers import Gate, Gateway, accepting
 from modbus import ModbusDevice
-from node import Device, OurOutstation, tieline
-from processes import Peer
+from node import BINARY, Device, OurOutstation, tieline
+from processes import Lines, Peer
 from simulated import SimulatedDevice
 from waiting import until
 
@@ -355,11 +355,10 @@ def test_readers_of_a_trace_see_its_end(server, start_node):
     node.wait_value(device.point("level"), v=100)
     files = node.data / "trace"
     until(lambda: list(files.glob("*/*.trace")), lambda: list(files.rglob("*")))
-    lines = []
-    reading = threading.Thread(target=lambda: lines.append(tieline("trace", device.topic, "--follow", "--http", node.http, check=False)))
-    reading.start()
-    until(lambda: "tieline_trace_memory_bytes" in node.metrics(), "metrics")
-    node.reload(other)
-    reading.join(20)
-    assert lines and "removed from the configuration" in lines[0].stdout, lines
+    with Lines([BINARY, "trace", device.topic, "--follow", "--http", node.http]) as reader:
+        # It follows once it shows what was traced before.
+        until(lambda: reader.lines, reader.said)
+        node.reload(other)
+        until(lambda: reader.process.poll() is not None, reader.said)
+        until(lambda: any("removed from the configuration" in line for line in reader.lines), reader.said)
     assert node.request(f"/v1/trace/{device.topic}")[0] == 404
