@@ -30,7 +30,8 @@ class Pump(ModbusDevice):
     ]
 
     def __init__(self, address, name="pump", points=POINTS, **modbus):
-        super().__init__(name, address, points, **modbus)
+        # A machine that is slow makes no value stale.
+        super().__init__(name, address, points, stale_after_missed=1000, **modbus)
 
 
 @pytest.fixture
