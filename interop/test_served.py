@@ -72,7 +72,7 @@ def test_a_node_reads_a_modbus_server_by_the_same_list(tmp_path):
         node.wait_value("test/served/power", v=25.0)
         until(lambda: near(value("slow"), 25, 5), lambda: value("slow"), 60)
         assert node.command("test/served/relay", False)["status"] == "success"
-        assert served.written() == [("limit", 12.5), ("relay", False)]
+        until(lambda: served.written() == [("limit", 12.5), ("relay", False)], served.said)
         assert served.ask("set door on") == "ok"
         node.wait_value("test/served/door", v=True)
         assert served.ask("set power 3") == 'error: the point "power" has a curve, or is a text'
