@@ -37,10 +37,10 @@ def test_python(pump):  # noqa: F811
     assert bert.set({speed: 1}).failed == {speed: "override"}
     assert [found["pattern"] for found in bert.overrides()] == ["test/*"]
     bert.override_off("test/*")
+    check_writes(server, 10, 1700, 1500, 1800, 1500)
     node.wait_value(speed, v=1500)
     values, errors = bert.get([speed, "no/such"])
     assert values[speed]["v"] == 1500 and errors == {"no/such": "unknown_topic"}
-    check_writes(server, 10, 1700, 1500, 1800, 1500)
     with pytest.raises(NodeError, match="404"):
         Client(f"{url}/nothing").reservations()
 
