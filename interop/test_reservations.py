@@ -16,6 +16,8 @@ from simulated import SimulatedDevice
 from test_access import ROLES, Guarded
 from waiting import until
 
+# So long are holders waited for after a restart: enough for the test to ask who holds what.
+RETURN = '[control]\nreturn_within = "6s"'
 
 
 class Pump(ModbusDevice):
@@ -46,7 +48,7 @@ def server():
 @pytest.fixture
 def pump(server, start_node):
     device = Pump(server.address)
-    node = start_node(device, more='[control]\nreturn_within = "3s"')
+    node = start_node(device, more=RETURN)
     node.wait_value(device.point("speed"), v=1500, q="good")
     return server, device, node
 
@@ -146,7 +148,7 @@ def test_a_holder_that_dies_is_reverted(pump):
 
 def test_the_end_of_a_slot_reverts(pump):
     server, device, node = pump
-    assert reserve(node, device, "anna", **{"for": "2s"})[0] == 200
+    assert reserve(node, device, "anna", **{"for": "4s"})[0] == 200
     assert set_points(node, "anna", (device.point("speed"), 2000), (device.point("run"), "running"))["status"] == "success"
     node.wait_value(device.point("speed"), v=1500)
     node.wait_value(device.point("run"), v=False)
@@ -247,7 +249,7 @@ def test_a_reservation_of_http_outlives_kill_9(pump):
 
 def test_high_preempts_low_preempt_after_the_grace_time(server, start_node):
     device = Pump(server.address)
-    node = start_node(device, more='[control]\npreempt_grace = "1s"')
+    node = start_node(device, more='[control]\npreempt_grace = "3s"')
     node.wait_value(device.point("speed"), v=1500, q="good")
     with Sub(node, "$control/#") as notices:
         assert reserve(node, device, "low", priority="LOW_PREEMPT")[0] == 200
@@ -557,7 +559,7 @@ def test_what_is_held_goes_on_when_the_points_change(pump, modbus):
     assert set_points(node, "anna", (guarded, 4))["status"] == "success"
     run, was_speed, gentle, _ = Pump.POINTS
     locked = ("guarded", "holding-register", 12, {"writable": "true", "allow_when": "run == true", "revert": "none"})
-    node.reload(Pump(server.address, points=[locked, gentle, was_speed, run], **modbus), more='[control]\nreturn_within = "3s"')
+    node.reload(Pump(server.address, points=[locked, gentle, was_speed, run], **modbus), more=RETURN)
     node.wait_value(speed, v=1700, q="good")
     assert set_points(node, "bert", (speed, 1))["points"][0]["reason"] == "reserved"
     assert set_points(node, "anna", (guarded, 5))["points"][0]["reason"] == "interlock"
