@@ -62,8 +62,13 @@ impl Message {
 #[must_use]
 pub fn encode_publish(version: Version, message: &Message, retain: bool, now: Instant) -> Option<Bytes> {
     let mut out = Vec::new();
-    let sent = emit_message(version, message, Guarantee::AtMostOnce, retain, &[], None, now, u32::MAX, &mut out);
-    (sent == Emitted::Whole).then(|| out.into())
+    append_publish(version, message, retain, now, &mut out).then(|| out.into())
+}
+
+/// Appends the same frame; false where there is none.
+#[must_use]
+pub fn append_publish(version: Version, message: &Message, retain: bool, now: Instant, out: &mut Vec<u8>) -> bool {
+    emit_message(version, message, Guarantee::AtMostOnce, retain, &[], None, now, u32::MAX, out) == Emitted::Whole
 }
 
 /// A QoS 0 message of one session's own.
@@ -149,7 +154,11 @@ pub(crate) fn emit_message(
     let (alias, payload) = (number, message.payload.as_ref());
     let view = PublishView { guarantee, retain, topic, properties: &properties, alias, subscription_ids, payload };
     // A packet within u32 is still to be within what a length can say, which `emit` checks.
-    let fits = u32::try_from(view.bytes(version)).is_ok_and(|bytes| bytes <= bytes_max);
+    let bytes = view.bytes(version);
+    let fits = u32::try_from(bytes).is_ok_and(|bytes| bytes <= bytes_max);
+    if fits && out.capacity() == 0 {
+        out.reserve_exact(bytes);
+    }
     if !fits || view.emit(version, out).is_err() {
         return Emitted::TooLarge;
     }
