@@ -154,11 +154,7 @@ pub(crate) fn emit_message(
     let (alias, payload) = (number, message.payload.as_ref());
     let view = PublishView { guarantee, retain, topic, properties: &properties, alias, subscription_ids, payload };
     // A packet within u32 is still to be within what a length can say, which `emit` checks.
-    let bytes = view.bytes(version);
-    let fits = u32::try_from(bytes).is_ok_and(|bytes| bytes <= bytes_max);
-    if fits && out.capacity() == 0 {
-        out.reserve_exact(bytes);
-    }
+    let fits = u32::try_from(view.bytes(version)).is_ok_and(|bytes| bytes <= bytes_max);
     if !fits || view.emit(version, out).is_err() {
         return Emitted::TooLarge;
     }

@@ -37,10 +37,16 @@ impl<M: Machine> Session<M> {
     }
 
     /// Nothing is written past the session any more; what was is counted.
+    #[inline]
     pub fn close_passage(&self) {
-        if self.0.passes.take()
-            && let Some(buffered) = &*self.0.buffered.borrow()
-        {
+        if self.0.passes.take() {
+            self.count_past();
+        }
+    }
+
+    #[inline(never)]
+    fn count_past(&self) {
+        if let Some(buffered) = &*self.0.buffered.borrow() {
             let past = buffered.close_passage();
             self.count(|traffic| traffic.count_past(past));
         }

@@ -111,6 +111,7 @@ impl Remote {
 
     /// Whether it takes more at the moment.
     /// Where it does not, the task that drives the session is woken when it does.
+    #[inline(never)]
     pub(crate) fn is_clear(&self) -> bool {
         let state = &*self.0;
         let is_clear = !state.refuses.get() && state.link.has_room(state.number);
@@ -137,6 +138,7 @@ impl Remote {
     }
 
     /// Takes all of it, unless it takes nothing at the moment.
+    #[inline(never)]
     pub(crate) fn offer(&self, bytes: &[u8]) -> io::Result<usize> {
         let state = &*self.0;
         if state.has_failed() {

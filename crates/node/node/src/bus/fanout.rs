@@ -84,6 +84,7 @@ impl Outgoing {
 
     /// Sends a client the update past all that is known of it, where all clients are sent the same and it has a passage; the
     /// bytes that it was sent.
+    #[inline(never)]
     pub(super) fn pass(&mut self, key: usize, to: &Match<'_>, passages: &mut Passages) -> Option<usize> {
         if !to.delivery_options.is_default() || !self.is_plain(to) {
             return None;

@@ -338,7 +338,9 @@ impl Bus {
         let path = (applied.change == Change::Cleared).then(|| outgoing.topic().clone());
         tree.matches(applied.topic).for_each(from, |to| {
             let key = key_of(to.subscriber);
-            if let Some(written) = outgoing.pass(key, &to, passages) {
+            if passages.may_pass(key)
+                && let Some(written) = outgoing.pass(key, &to, passages)
+            {
                 (frames, bytes) = (frames + 1, bytes + written);
                 return;
             }
