@@ -360,6 +360,7 @@ impl Bus {
         let will = away.will.as_ref().map(|(_, will)| will.written(now));
         self.kept.add(key, &away);
         *place = Subscriber::Away(Box::new(away));
+        self.passages.forget(key);
         self.keep_away(now, key, expiry_s, will);
         self.drop_excess(now, key);
     }
@@ -440,6 +441,7 @@ impl Bus {
         self.watchers.forget(key);
         self.remove_of(self.now(), key);
         self.subscribers.remove(key);
+        self.passages.forget(key);
         self.leave_shares(key);
         self.redeliver(state);
     }

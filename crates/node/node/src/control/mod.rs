@@ -19,6 +19,7 @@ mod holders;
 mod points;
 mod reload;
 pub mod request;
+mod resting;
 mod sending;
 pub mod state;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use self::audit::{AuditLine, AuditLog, AuditReader, FileCounts};
 use self::called::Open;
 use self::command::{CommandDone, CommandRequest};
 use self::holders::Holders;
+use self::resting::Resting;
 use self::sending::Durability;
 use crate::config::{Config, Numbered};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -83,7 +85,7 @@ impl Place {
 
 /// The engine with its surroundings. `A` is what comes back with what became of a request.
 pub struct Commands<A> {
-    coordinator: Coordinator,
+    coordinator: Resting,
     audit: AuditLog,
     /// Calls under way, by their numbers.
     open: HashMap<u64, Open<A>>,
@@ -125,7 +127,7 @@ impl<A> Commands<A> {
             points::add_device(&mut coordinator, device, config.control.confirm_within)?;
         }
         Ok(Self {
-            coordinator,
+            coordinator: Resting::new(coordinator),
             audit,
             open: HashMap::new(),
             done: VecDeque::new(),
@@ -154,7 +156,7 @@ impl<A> Commands<A> {
     /// Reservations, overrides and points.
     #[must_use]
     pub const fn coordinator(&self) -> &Coordinator {
-        &self.coordinator
+        self.coordinator.engine()
     }
 
     /// What reads the audit log.
@@ -298,7 +300,10 @@ impl<A> Commands<A> {
 
     /// Takes a reading, in engineering units.
     pub fn handle_reading(&mut self, now: Now, topic: &Topic, reading: &Point) {
-        self.coordinator.handle_reading(now, topic, reading);
+        // While it rests no command waits for a reading: it is kept, and nothing follows from it.
+        let rests = self.coordinator.rests(now.mono);
+        let engine = if rests { self.coordinator.engine_at_rest() } else { &mut *self.coordinator };
+        engine.handle_reading(now, topic, reading);
     }
 
     /// Writes a record down that is of no command.
@@ -315,6 +320,13 @@ impl<A> Commands<A> {
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
         [self.coordinator.timeout(), self.durability.timeout()].into_iter().flatten().min()
+    }
+
+    /// Whether nothing is due, under way or to be told: [`Commands::handle_timeout`], [`Commands::poll_done`] and
+    /// [`Commands::poll_notice`] would do nothing.
+    #[must_use]
+    pub fn rests(&self, now: Instant) -> bool {
+        self.coordinator.rests(now)
     }
 
     /// Lets deadlines take effect.

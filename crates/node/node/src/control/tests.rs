@@ -69,7 +69,11 @@ impl World {
         Call { requester: name.into(), who: name.into() }
     }
 
+    /// What the bus does in each turn.
     fn poll(&mut self) {
+        if self.commands.rests(self.now.mono) {
+            return;
+        }
         self.commands.handle_timeout(self.now);
         while let Some(done) = self.commands.poll_done(self.now) {
             self.done.push(done);
@@ -145,6 +149,31 @@ impl World {
 
 fn reason(outcome: CommandOutcome) -> &'static str {
     outcome.map_or_else(|refusal| refusal.reason, |()| "")
+}
+
+/// The bus asks in each turn: where nothing is due, one comparison says so.
+#[test]
+fn it_rests_until_a_deadline_or_a_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::start(folder.path(), 0);
+    let rests = |world: &mut World, ms| {
+        world.poll();
+        world.poll();
+        world.commands.rests(at(ms).mono)
+    };
+    assert!(!world.commands.rests(at(0).mono) && rests(&mut world, 1_000_000));
+    let reading = Point { value: Value::Int(41), quality: Quality::GOOD, time: world.now.utc };
+    world.commands.handle_reading(world.now, &topic("site/ahu/speed"), &reading);
+    assert!(world.commands.rests(at(1_000_000).mono), "no command waits for it");
+    let pattern = "site/vav".parse().unwrap();
+    let (duration, who) = (Some(Duration::from_secs(60)), "anna".into());
+    let asked = NewOverride { pattern, duration, failsafe_revert: false, staggered_revert: false, who };
+    world.commands.set_override_on(world.now, &asked, 4);
+    assert!(!world.commands.rests(world.now.mono));
+    world.until(4);
+    assert!(rests(&mut world, 59_999) && !world.commands.rests(at(60_000).mono));
+    assert_eq!(world.reserve("bert", "site/ahu", None), "");
+    assert!(!rests(&mut world, 0), "the wall clock may be set, and no deadline tells");
 }
 
 #[test]
