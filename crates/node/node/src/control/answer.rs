@@ -211,6 +211,9 @@ pub struct ReservationResult {
     info: String,
     /// The tasks that were pre-empted, [requester, task] each; or those in the way, by requester and task, with their slots
     data: Json,
+    /// Of a reservation that was granted or renewed: the seconds that its requester may be silent; absent where it has no lease
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_s: Option<f64>,
 }
 
 impl ReservationResult {
@@ -225,13 +228,20 @@ impl ReservationResult {
             }
             ScheduleData::Conflicts(found) => conflicts(found),
         };
-        Self { result: result.result(), info: result.info.clone(), data }
+        let lease_s = result.lease.map(|lease| lease.as_secs_f64());
+        Self { result: result.result(), info: result.info.clone(), data, lease_s }
+    }
+
+    /// Of one that cannot be read.
+    #[must_use]
+    pub fn malformed(why: &str) -> Self {
+        Self::failure(format!("MALFORMED_REQUEST: ValueError: {why}"))
     }
 
     /// Of one that failed before it was asked.
     #[must_use]
     pub fn failure(info: String) -> Self {
-        Self { result: "FAILURE", info, data: json!({}) }
+        Self { result: "FAILURE", info, data: json!({}), lease_s: None }
     }
 
     /// Why it failed; empty where it was granted.
@@ -302,7 +312,13 @@ struct Reservation {
     priority: &'static str,
     slots: Vec<ReservedSlot>,
     /// When a pre-empted one ends
+    #[schemars(extend("format" = "date-time"))]
     grace_end: Option<String>,
+    /// The seconds that its requester may be silent
+    lease_s: Option<f64>,
+    /// When it ends if its requester is not heard before; null where it has no lease, or no device yet
+    #[schemars(extend("format" = "date-time"))]
+    lease_end: Option<String>,
 }
 
 /// A time slot.
@@ -338,6 +354,8 @@ impl Reservations {
                     priority: task.priority.name(),
                     slots,
                     grace_end: task.grace_end.map(|end| end.to_string()),
+                    lease_s: task.lease.map(|lease| lease.as_secs_f64()),
+                    lease_end: coordinator.schedule().lease_end(now, &task.owner.task).map(|end| end.to_string()),
                 });
             }
         }
@@ -396,6 +414,10 @@ pub fn notice(notice: &Notice) -> (String, Json) {
                 Some(owner) => json!({ "requester": *owner.requester, "task": *owner.task }),
                 None => json!({ "requester": null, "task": null }),
             },
+        ),
+        Notice::Changed(ScheduleEvent::LeaseExpired { owner, lease }) => (
+            "lease_expired".to_owned(),
+            json!({ "requester": *owner.requester, "task": *owner.task, "lease": lease.as_secs_f64() }),
         ),
         Notice::Changed(ScheduleEvent::Preempted { owner, by, grace }) => (
             "preempted".to_owned(),

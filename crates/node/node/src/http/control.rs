@@ -7,7 +7,9 @@ use super::problem::Problem;
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
-use crate::control::request::{CancelBody, GetBody, OffBody, OverrideBody, Points, ReserveBody, RevertBody, SetBody};
+use crate::control::request::{
+    CancelBody, GetBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody, RevertBody, SetBody,
+};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -66,22 +68,27 @@ impl<T: JsonSchema> Output for Outcome<T> {
     }
 }
 
-impl Outcome<CallResult> {
-    fn of(result: CallResult) -> Self {
-        Self(result.reason().map_or(StatusCode::OK, |reason| status_of(reason, false)), result)
+/// An answer that says with which status it goes out.
+pub trait Answered {
+    /// The status.
+    fn status(&self) -> StatusCode;
+}
+
+impl Answered for CallResult {
+    fn status(&self) -> StatusCode {
+        self.reason().map_or(StatusCode::OK, |reason| status_of(reason, false))
     }
 }
 
-impl Outcome<OverrideResult> {
-    fn of(result: OverrideResult) -> Self {
-        Self(result.reason().map_or(StatusCode::OK, |reason| status_of(reason, false)), result)
+impl Answered for OverrideResult {
+    fn status(&self) -> StatusCode {
+        self.reason().map_or(StatusCode::OK, |reason| status_of(reason, false))
     }
 }
 
-impl Outcome<ReservationResult> {
-    fn of(result: ReservationResult) -> Self {
-        let info = result.failed();
-        let status = match info.split(':').next().unwrap_or_default() {
+impl Answered for ReservationResult {
+    fn status(&self) -> StatusCode {
+        match self.failed().split(':').next().unwrap_or_default() {
             "" => StatusCode::OK,
             "TASK_ID_DOES_NOT_EXIST" => StatusCode::NOT_FOUND,
             "NOT_STORED" => StatusCode::SERVICE_UNAVAILABLE,
@@ -90,8 +97,13 @@ impl Outcome<ReservationResult> {
             | "AGENT_ID_TASK_ID_MISMATCH"
             | "LIMIT_EXCEEDED" => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,
-        };
-        Self(status, result)
+        }
+    }
+}
+
+impl<T: Answered> Outcome<T> {
+    fn of(result: T) -> Self {
+        Self(result.status(), result)
     }
 }
 
@@ -125,10 +137,7 @@ pub async fn reserve(
     let authorized = authenticated.each();
     let body = match body {
         Ok(body) => body,
-        Err(why) => {
-            let info = format!("MALFORMED_REQUEST: ValueError: {why}");
-            return Ok(Outcome::<ReservationResult>::of(ReservationResult::failure(info)));
-        }
+        Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
     let verb = if body.is_high() { Verb::Admin } else { Verb::Command };
     for device in body.devices() {
@@ -136,7 +145,22 @@ pub async fn reserve(
     }
     let asked = authorized.call(body.requester.as_deref());
     let result = ask(&authorized, move |bus, now, answer| bus.reserve(now, body, &asked, answer)).await?;
-    Ok(Outcome::<ReservationResult>::of(result))
+    Ok(Outcome::of(result))
+}
+
+/// Renews the leases of a holder.
+pub async fn renew(
+    authenticated: Authenticated,
+    Body(body): Body<RenewBody>,
+) -> Result<Outcome<ReservationResult>, Problem> {
+    let authorized = authenticated.each();
+    let body = match body {
+        Ok(body) => body,
+        Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
+    };
+    let by = authorized.call(body.requester.as_deref()).by;
+    let result = ask(&authorized, move |bus, now, answer| bus.renew(now, &body, &by, answer)).await?;
+    Ok(Outcome::of(result))
 }
 
 /// Ends a reservation.
@@ -147,10 +171,7 @@ pub async fn cancel(
     let authorized = authenticated.each();
     let body = match body {
         Ok(body) => body,
-        Err(why) => {
-            let info = format!("MALFORMED_REQUEST: ValueError: {why}");
-            return Ok(Outcome::<ReservationResult>::of(ReservationResult::failure(info)));
-        }
+        Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
     if body.force {
         let task = body.task.clone();
@@ -161,7 +182,7 @@ pub async fn cancel(
     }
     let by = authorized.call(body.requester.as_deref()).by;
     let result = ask(&authorized, move |bus, now, answer| bus.cancel(now, &body, &by, answer)).await?;
-    Ok(Outcome::<ReservationResult>::of(result))
+    Ok(Outcome::of(result))
 }
 
 /// Sets points.
@@ -187,18 +208,18 @@ async fn points(
     let authorized = authenticated.each();
     let points = match points {
         Ok(points) => points,
-        Err(detail) => return Ok(Outcome::<CallResult>::of(CallResult::malformed(detail))),
+        Err(detail) => return Ok(Outcome::of(CallResult::malformed(detail))),
     };
     let points = match with_points_of_devices(&authorized, points).await? {
         Ok(points) => points,
-        Err(result) => return Ok(Outcome::<CallResult>::of(result)),
+        Err(result) => return Ok(Outcome::of(result)),
     };
     for topic in points.topics() {
         authorized.must(Verb::Command, topic).await?;
     }
     let by = authorized.call(name.as_deref()).by;
     let result = ask(&authorized, move |bus, now, answer| bus.control_points(now, points, &by, answer)).await?;
-    Ok(Outcome::<CallResult>::of(result))
+    Ok(Outcome::of(result))
 }
 
 async fn with_points_of_devices(
@@ -251,7 +272,7 @@ pub async fn override_on(
     administers(&authorized, body.pattern.clone()).await?;
     let by = authorized.call(None).by;
     let result = ask(&authorized, move |bus, now, answer| bus.override_on(now, body, &by, answer)).await?;
-    Ok(Outcome::<OverrideResult>::of(result))
+    Ok(Outcome::of(result))
 }
 
 /// Sets an override off, or all of them.
@@ -275,7 +296,7 @@ pub async fn override_off(
     }
     let by = authorized.call(None).by;
     let result = ask(&authorized, move |bus, now, answer| bus.override_off(now, &body, &by, answer)).await?;
-    Ok(Outcome::<OverrideResult>::of(result))
+    Ok(Outcome::of(result))
 }
 
 /// Goes on only where the caller may administer all that a pattern selects.
