@@ -35,6 +35,19 @@ await run.test('what may not be read is neither shown nor counted', async () => 
   assert((await page.locator('[data-topic^="site/secret"]').count()) === 0, 'a secret is shown');
 });
 
+await run.test('who may not end a reservation is not asked whether to', async () => {
+  const headers = { authorization: `Basic ${btoa('boss:password-boss')}`, 'content-type': 'application/json' };
+  const body = { task: 'night', priority: 'LOW', slots: [{ device: 'site/pump', for: '1h' }], lease: 'none' };
+  const reserved = await fetch(`${BASE}/v1/reservations`, { method: 'POST', headers, body: JSON.stringify(body) });
+  assert(reserved.ok, `${reserved.status} ${await reserved.text()}`);
+  await page.evaluate(() => void (location.hash = '#/reservations?task=night'));
+  await page.locator('#reservations [data-held="site/pump"][data-requester="boss"]').waitFor();
+  await page.locator('.tenure', { hasText: 'boss, LOW' }).waitFor();
+  assert((await page.locator('.tenure button', { hasText: 'End' }).count()) === 0, 'a button that is not allowed');
+  const seen = await fetch(`${BASE}/v1/reservations`, { headers });
+  assert((await seen.json()).reservations[0].may_end === true, 'the holder may end its own');
+});
+
 await run.test('a login that ends is said at once, and leads back', async () => {
   await page.evaluate(() => void (location.hash = '#/devices'));
   await page.context().request.post(`${BASE}/logout`, { headers: { origin: BASE } });

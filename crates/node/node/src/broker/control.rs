@@ -143,11 +143,11 @@ impl ClientOwner {
             Wanted::On(body) => bus.override_on(now, body, &asked.by, answering::<OverrideResult>(reply)),
             Wanted::Off(body) => bus.override_off(now, &body, &asked.by, answering::<OverrideResult>(reply)),
             Wanted::Reservations => {
-                let shown = text(&Reservations::of(now, bus.commands().coordinator(), may_see));
+                let shown = text(&Reservations::of(now, bus.commands().coordinator(), None, &may_see));
                 reply.send(bus, now, shown);
             }
             Wanted::Overrides => {
-                let shown = text(&OverrideList::of(bus.commands().coordinator(), may_see));
+                let shown = text(&OverrideList::of(bus.commands().coordinator(), None, may_see));
                 reply.send(bus, now, shown);
             }
             Wanted::Get(body) => {

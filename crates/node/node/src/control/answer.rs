@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use std::time::Duration;
 use tieline_control::{
     Announcement, BatchDone, Coordinator, DryRun, Owner, PointOutcome, ScheduleData, ScheduleEvent, ScheduleResult,
-    Slot, WouldSend,
+    Slot, TaskRecord, WouldSend,
 };
 use tieline_core::{Now, Point, Refusal, Topic};
 
@@ -297,6 +297,25 @@ impl OverrideResult {
     }
 }
 
+/// Who looks at reservations and overrides.
+pub trait Reader {
+    /// Whether it may see a device.
+    fn may_see(&self, device: &str) -> bool;
+
+    /// Whether it may end a reservation; none where it is not told.
+    fn may_end(&self, task: &TaskRecord) -> Option<bool>;
+}
+
+impl<F: Fn(&str) -> bool> Reader for F {
+    fn may_see(&self, device: &str) -> bool {
+        self(device)
+    }
+
+    fn may_end(&self, _: &TaskRecord) -> Option<bool> {
+        None
+    }
+}
+
 /// Reservations.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Reservations {
@@ -319,6 +338,9 @@ struct Reservation {
     /// When it ends if its requester is not heard before; null where it has no lease, or no device yet
     #[schemars(extend("format" = "date-time"))]
     lease_end: Option<String>,
+    /// Whether the caller may end it; over HTTP
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_end: Option<bool>,
 }
 
 /// A time slot.
@@ -334,9 +356,11 @@ struct ReservedSlot {
 }
 
 impl Reservations {
-    /// Those at devices that may be seen, by name.
+    /// Those at devices that may be seen, by name; of one device only, where one is named, or a point of it.
     #[must_use]
-    pub fn of(now: Now, coordinator: &Coordinator, may_see: impl Fn(&str) -> bool) -> Self {
+    pub fn of(now: Now, coordinator: &Coordinator, at: Option<&Topic>, reader: &impl Reader) -> Self {
+        let at = at.map(|topic| coordinator.device_topic(topic));
+        let is_shown = |slot: &&Slot| at.is_none_or(|at| *slot.device == *at) && reader.may_see(&slot.device);
         let mut reservations: Vec<Reservation> = Vec::new();
         for task in coordinator.schedule().tasks() {
             let slot = |slot: &Slot| {
@@ -346,7 +370,7 @@ impl Reservations {
                 let (device, start) = (slot.device.to_string(), slot.start.to_string());
                 ReservedSlot { device, start, end: slot.end.to_string(), current }
             };
-            let slots: Vec<_> = task.slots.iter().filter(|slot| may_see(&slot.device)).map(slot).collect();
+            let slots: Vec<_> = task.slots.iter().filter(is_shown).map(slot).collect();
             if !slots.is_empty() {
                 reservations.push(Reservation {
                     task: task.owner.task.to_string(),
@@ -356,6 +380,7 @@ impl Reservations {
                     grace_end: task.grace_end.map(|end| end.to_string()),
                     lease_s: task.lease.map(|lease| lease.as_secs_f64()),
                     lease_end: coordinator.schedule().lease_end(now, &task.owner.task).map(|end| end.to_string()),
+                    may_end: reader.may_end(&task),
                 });
             }
         }
@@ -380,23 +405,36 @@ struct OverrideShown {
     until: Option<String>,
     /// Who set it on
     who: String,
+    /// Whether the caller may end it; where rights were asked for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_end: Option<bool>,
 }
 
 impl OverrideList {
-    /// All that are on, and the devices that may be seen.
+    /// All that are on, and the devices that may be seen; those only that take one device or point, where one is named.
     #[must_use]
-    pub fn of(coordinator: &Coordinator, may_see: impl Fn(&str) -> bool) -> Self {
+    pub fn of(coordinator: &Coordinator, at: Option<&Topic>, may_see: impl Fn(&str) -> bool) -> Self {
+        let takes = |record: &tieline_control::OverrideRecord| {
+            let is_taken = |topic: &str| record.pattern.matches(topic);
+            at.is_none_or(|topic| is_taken(topic) || is_taken(coordinator.device_topic(topic)))
+        };
         let shown = |record: tieline_control::OverrideRecord| OverrideShown {
             pattern: record.pattern.as_str().to_owned(),
             until: record.end.map(|end| end.to_string()),
             who: record.who.to_string(),
+            may_end: None,
         };
-        let overrides = coordinator.overrides().patterns().map(shown).collect();
+        let overrides = coordinator.overrides().patterns().filter(takes).map(shown).collect();
         let devices = coordinator.override_devices();
         let mut devices: Vec<String> =
             devices.iter().filter(|device| may_see(device)).map(ToString::to_string).collect();
         devices.sort();
         Self { overrides, devices }
+    }
+
+    /// The patterns, each with whether the caller may end it.
+    pub fn rights(&mut self) -> impl Iterator<Item = (&str, &mut Option<bool>)> {
+        self.overrides.iter_mut().map(|shown| (shown.pattern.as_str(), &mut shown.may_end))
     }
 }
 

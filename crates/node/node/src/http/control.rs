@@ -1,12 +1,13 @@
 //! Reservations, overrides, and calls for many points.
 
+use super::access::Caller;
 use super::authorization::{Authenticated, Authorized};
 use super::body::{Answer, Written, takes_json};
 use super::command::status_of;
 use super::problem::Problem;
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
-use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
+use crate::control::answer::{CallResult, OverrideList, OverrideResult, Reader, ReservationResult, Reservations};
 use crate::control::request::{
     CancelBody, GetBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody, RevertBody, SetBody,
 };
@@ -17,10 +18,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tieline_access::Verb;
-use tieline_core::Now;
+use tieline_control::TaskRecord;
+use tieline_core::{Now, Topic};
 use tieline_poll::Urgency;
 use tieline_service::http::openapi::{Input, Operation, Output, Schemas};
+use tieline_service::http::parameters::Query;
+use tieline_service::parameters;
 
 /// Bytes of the body of a call for many points.
 pub const CALL_BYTES_MAX: usize = 16 << 20;
@@ -119,14 +124,52 @@ async fn ask<T: Send + 'static>(
     hears.await.map_err(stopped)
 }
 
+parameters! {
+    /// Which reservations are asked for.
+    pub struct ReservationsAsked {
+        /// Only those of this device, or of the device of this point
+        topic: Option<Topic>,
+    }
+}
+
+parameters! {
+    /// Which overrides are asked for.
+    pub struct OverridesAsked {
+        /// Only those that take this device or point
+        topic: Option<Topic>,
+        /// Whether each says in may_end whether the caller may end it
+        rights: bool = "false",
+    }
+}
+
+/// The caller of a list, and the name that its own reservations have or begin with.
+struct CallerReads {
+    caller: Caller,
+    own: Arc<str>,
+}
+
+impl Reader for CallerReads {
+    fn may_see(&self, device: &str) -> bool {
+        self.caller.may(Verb::Read, device)
+    }
+
+    fn may_end(&self, task: &TaskRecord) -> Option<bool> {
+        let rest = task.owner.requester.strip_prefix(&*self.own);
+        let is_own = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        Some(is_own || task.slots.iter().all(|slot| self.caller.may(Verb::Admin, &slot.device)))
+    }
+}
+
 /// All reservations, of devices that may be read.
-pub async fn reservations(authenticated: Authenticated) -> Result<Answer<Reservations>, Problem> {
+pub async fn reservations(
+    authenticated: Authenticated,
+    Query(ReservationsAsked { topic }): Query<ReservationsAsked>,
+) -> Result<Answer<Reservations>, Problem> {
     let authorized = authenticated.each();
-    let (caller, share) = (authorized.caller.clone(), authorized.share());
-    let look = move |bus: &mut Bus, now| {
-        Reservations::of(now, bus.commands().coordinator(), |device| caller.may(Verb::Read, device))
-    };
-    Ok(Answer(authorized.app.bus.ask_once(&share, look).await?))
+    let reader = CallerReads { caller: authorized.caller.clone(), own: authorized.call(None).by.requester };
+    let look =
+        move |bus: &mut Bus, now| Reservations::of(now, bus.commands().coordinator(), topic.as_ref(), &reader);
+    Ok(Answer(authorized.app.bus.ask_once(&authorized.share(), look).await?))
 }
 
 /// Reserves devices.
@@ -254,12 +297,25 @@ pub async fn get(authenticated: Authenticated, Body(body): Body<GetBody>) -> Res
 }
 
 /// Overrides that are on.
-pub async fn overrides(authenticated: Authenticated) -> Result<Answer<OverrideList>, Problem> {
+pub async fn overrides(
+    authenticated: Authenticated,
+    Query(OverridesAsked { topic, rights }): Query<OverridesAsked>,
+) -> Result<Answer<OverrideList>, Problem> {
     let authorized = authenticated.each();
     let (caller, share) = (authorized.caller.clone(), authorized.share());
-    let look =
-        move |bus: &mut Bus, _| OverrideList::of(bus.commands().coordinator(), |device| caller.may(Verb::Read, device));
-    Ok(Answer(authorized.app.bus.ask_once(&share, look).await?))
+    let look = move |bus: &mut Bus, _| {
+        OverrideList::of(bus.commands().coordinator(), topic.as_ref(), |device| caller.may(Verb::Read, device))
+    };
+    let mut list = authorized.app.bus.ask_once(&share, look).await?;
+    if rights {
+        // A pattern is held against all points: the bus does other things between two of them.
+        for (pattern, may_end) in list.rights() {
+            let pattern = pattern.to_owned();
+            let selected = authorized.app.bus.ask_once(&share, move |bus, _| bus.selected(&pattern)).await?;
+            *may_end = Some(selected.iter().all(|topic| authorized.caller.may(Verb::Admin, topic)));
+        }
+    }
+    Ok(Answer(list))
 }
 
 /// Sets an override on.
