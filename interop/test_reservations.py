@@ -524,11 +524,19 @@ def test_rights(server, tmp_path):
         assert set_speed("sec", requester="x")[0] == 403
         assert set_speed("anna", requester="x")[1]["status"] == "success"
         assert ask("sec", "/v1/reservations")[1] == {"reservations": []}
+        may_end = {user: ask(user, "/v1/reservations")[1]["reservations"][0]["may_end"] for user in ("anna", "bert", "boss")}
+        assert may_end == {"anna": True, "bert": False, "boss": True}
+        assert len(ask("anna", f"/v1/reservations?topic={device.point('speed')}")[1]["reservations"]) == 1
+        assert ask("anna", "/v1/reservations?topic=site/other")[1] == {"reservations": []}
         assert ask("bert", "/v1/reservations/cancel", task="t", requester="x")[1]["info"] == "AGENT_ID_TASK_ID_MISMATCH"
         assert ask("bert", "/v1/reservations/cancel", task="t", force=True)[0] == 403
         assert ask("boss", "/v1/reservations/cancel", task="t", force=True)[0] == 200
         assert ask("anna", "/v1/overrides", pattern="site/*")[0] == 403
         assert ask("boss", "/v1/overrides", pattern="site/*")[0] == 200
+        rights = {user: ask(user, "/v1/overrides?rights=true")[1]["overrides"][0]["may_end"] for user in ("anna", "boss")}
+        assert rights == {"anna": False, "boss": True}
+        assert "may_end" not in ask("boss", f"/v1/overrides?topic={device.point('speed')}")[1]["overrides"][0]
+        assert ask("boss", "/v1/overrides?topic=other/x")[1]["overrides"] == []
         assert set_speed("anna")[1]["points"][0]["reason"] == "override"
         assert ask("anna", "/v1/overrides/off", pattern="site/*")[0] == 403
         assert ask("anna", "/v1/overrides/off", pattern=None)[0] == 403

@@ -192,7 +192,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "bacnet server",
         &[
-            "tieline bacnet server ahu.csv --instance 1001",
+            "tieline bacnet server ahu.csv --instance 1001 --faults faults.toml",
             "tieline bacnet server room.csv --listen 127.0.0.1:0 --start 2026-06-01T06:00:00Z --json",
         ],
     ),

@@ -218,7 +218,10 @@ fn a_lease_ends_a_task_whose_requester_is_silent() {
     assert_eq!(schedule.poll_event(), Some(expired));
     assert!(matches!(schedule.poll_event(), Some(ScheduleEvent::Changed { after: None, .. })));
     assert_eq!(schedule.renew(secs(25), Some("a"), Some("t")).info, "TASK_ID_DOES_NOT_EXIST");
-    assert!(core::iter::from_fn(|| schedule.poll_entry()).any(|entry| entry == crate::Entry::TaskEnded { task: "t".into() }));
+    assert!(
+        core::iter::from_fn(|| schedule.poll_entry())
+            .any(|entry| entry == crate::Entry::TaskEnded { task: "t".into() })
+    );
 }
 
 #[test]

@@ -114,7 +114,8 @@ fn two_agents_never_act_and_no_point_is_left_commanded() {
     let Counters { reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, .. } = total;
     let Counters { reloads, changed, expired, .. } = total;
     let all = [
-        reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, reloads, changed, expired,
+        reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, reloads, changed,
+        expired,
     ];
     assert!(all.iter().all(|count| *count > seeds / 20), "{total:?}");
 }

@@ -10,8 +10,8 @@ use crate::exit::Exit;
 use crate::{terminal, who};
 use anyhow::{Result, bail};
 use args::{
-    CallArgs, OverrideOffArgs, OverrideOnArgs, OverrideVerb, ReleaseArgs, RenewArgs, ReservationsArgs, ReserveArgs, RevertArgs,
-    SetArgs,
+    CallArgs, OverrideOffArgs, OverrideOnArgs, OverrideVerb, ReleaseArgs, RenewArgs, ReservationsArgs, ReserveArgs,
+    RevertArgs, SetArgs,
 };
 use serde_json::{Value as Json, json};
 use std::io::{self, BufRead, BufWriter, Write};
@@ -114,7 +114,8 @@ pub fn reservations(args: &ReservationsArgs) -> Result<ExitCode> {
         }
     }
     if !args.json {
-        let head = ["task", "requester", "priority", "  device", "from", "until", "lease until"].map(|name| (name, Align::Left));
+        let head = ["task", "requester", "priority", "  device", "from", "until", "lease until"]
+            .map(|name| (name, Align::Left));
         table::write(head, &rows, &mut out)?;
     }
     out.flush()?;

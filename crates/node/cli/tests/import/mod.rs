@@ -205,9 +205,9 @@ fn compare(text: &str, line: usize, point: &PointConfig) {
 fn compare_revert(default: &str, point: &PointConfig) {
     let Some(control) = &point.control else { return };
     let expect = match &point.address {
-        PointAddress::Modbus(at) if at.table.is_bits() && !default.is_empty() => {
-            RevertTo::Value(if ["1", "true", "on"].contains(&default.to_lowercase().as_str()) { "true" } else { "false" }.into())
-        }
+        PointAddress::Modbus(at) if at.table.is_bits() && !default.is_empty() => RevertTo::Value(
+            if ["1", "true", "on"].contains(&default.to_lowercase().as_str()) { "true" } else { "false" }.into(),
+        ),
         PointAddress::Modbus(at) => match default.parse::<f64>() {
             Ok(number) if control.limits(1.0, 0.0).is_some_and(|limits| limits.contains(&number)) => {
                 let is_whole = number.fract() == 0.0 || matches!(at.kind, Kind::Float32 | Kind::Float64);

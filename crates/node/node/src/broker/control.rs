@@ -23,8 +23,7 @@ use tieline_mqtt::{Message, ReasonCode};
 /// Requests are published to topics that begin so.
 pub const REQUEST_PREFIX: &str = "$control/";
 
-const WORDS: &str =
-    "no such request: expected reserve, renew, cancel, reservations, set, revert, get, override_on, override_off or overrides";
+const WORDS: &str = "no such request: expected reserve, renew, cancel, reservations, set, revert, get, override_on, override_off or overrides";
 
 /// A request that was read, and needs rights.
 enum Wanted {

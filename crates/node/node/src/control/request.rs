@@ -387,7 +387,10 @@ mod tests {
         assert_eq!(lease(r#","lease":"15m""#), Ok(Some(Duration::from_secs(900))));
         for wrong in ["soon", "10ms", "8d", ""] {
             let told = lease(&format!(r#","lease":"{wrong}""#)).unwrap_err();
-            assert!(told.ends_with(&format!("lease is {wrong:?}, expected as in 60s, from 1s to 7d, or none")), "{told}");
+            assert!(
+                told.ends_with(&format!("lease is {wrong:?}, expected as in 60s, from 1s to 7d, or none")),
+                "{told}"
+            );
         }
     }
 

@@ -7,9 +7,7 @@ use super::state::{self, Record, StateChange};
 use super::{CommandSender, Commands, Tells};
 use std::collections::HashMap;
 use std::time::Duration;
-use tieline_control::{
-    Answer, AuditRecord, BatchDone, BatchEvent, Dispatch, PointOutcome, ScheduleResult,
-};
+use tieline_control::{Answer, AuditRecord, BatchDone, BatchEvent, Dispatch, PointOutcome, ScheduleResult};
 use tieline_core::{Instant, Now, Refusal};
 
 /// How soon the whole state is written again where a record of it could not be.

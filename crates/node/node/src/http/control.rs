@@ -167,8 +167,7 @@ pub async fn reservations(
 ) -> Result<Answer<Reservations>, Problem> {
     let authorized = authenticated.each();
     let reader = CallerReads { caller: authorized.caller.clone(), own: authorized.call(None).by.requester };
-    let look =
-        move |bus: &mut Bus, now| Reservations::of(now, bus.commands().coordinator(), topic.as_ref(), &reader);
+    let look = move |bus: &mut Bus, now| Reservations::of(now, bus.commands().coordinator(), topic.as_ref(), &reader);
     Ok(Answer(authorized.app.bus.ask_once(&authorized.share(), look).await?))
 }
 

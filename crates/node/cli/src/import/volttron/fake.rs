@@ -3,8 +3,7 @@
 use super::point::{Cells, Mapped, Refusal, common, every, set_revert, writable};
 
 /// The columns, in their order.
-pub const COLUMNS: [&str; 9] =
-    ["name", "type", "value", "unit", "writable", "revert", "every", "tags", "description"];
+pub const COLUMNS: [&str; 9] = ["name", "type", "value", "unit", "writable", "revert", "every", "tags", "description"];
 /// Its columns in a registry.
 pub const KNOWN: [&str; 2] = ["starting value", "type"];
 

@@ -12,20 +12,8 @@ use super::point::{Cells, Mapped, Refusal, common, every, is_true, refuse, set_r
 use tieline_modbus::layout::{Kind, Layout, Order, Size};
 
 /// The columns, in their order.
-pub const COLUMNS: [&str; 12] = [
-    "name",
-    "type",
-    "index",
-    "format",
-    "order",
-    "unit",
-    "scale",
-    "writable",
-    "revert",
-    "every",
-    "tags",
-    "description",
-];
+pub const COLUMNS: [&str; 12] =
+    ["name", "type", "index", "format", "order", "unit", "scale", "writable", "revert", "every", "tags", "description"];
 /// Its columns in a registry.
 pub const KNOWN: [&str; 3] = ["modbus register", "point address", "mixed endian"];
 /// Which comes first, of words and of bytes, at a device.
