@@ -431,6 +431,7 @@ impl Control {
             | Phase::Preempted
             | Phase::ReservationEnded
             | Phase::HolderGone
+            | Phase::LeaseExpired
             | Phase::OverrideOn
             | Phase::OverrideOff => {}
             Phase::Succeeded => counts.succeeded += 1,

@@ -257,7 +257,7 @@ impl Bus {
         client.expiry_s = request.session_expiry_s.min(self.kept.limits.expiry_s_max);
         let expiry_s = client.expiry_s;
         self.counters.connected += 1;
-        self.commands.handle_session_here(&name);
+        self.commands.handle_session_here(now, &name);
         let found = known.and_then(|key| self.take_over(key, request.clean_start).map(|found| (key, found)));
         let Some((key, Found { number, state, snapshots, kept })) = found else {
             let key = self.subscribers.insert(Subscriber::Client(Box::new(client)));

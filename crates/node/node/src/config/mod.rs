@@ -46,7 +46,7 @@ pub use points::{
     ServedPoints, SimulatedPoint, States, Takes, ValueKind, WriteAs, model_of, read_points, read_served_points,
 };
 pub use restart::restart_needed;
-pub use simulated::SimulatedConfig;
+pub use simulated::{ServedFaults, SimulatedConfig, read_served_faults};
 pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};

@@ -98,6 +98,8 @@ pub struct Commands<A> {
     places: HashMap<DeviceId, Place>,
     /// How long a reading may take that confirms a command.
     confirm_within: Duration,
+    /// The lease of reservations of holders without a session; zero: they have none.
+    lease: Duration,
     senders: Vec<CommandSender>,
     tells: Tells,
 }
@@ -137,6 +139,7 @@ impl<A> Commands<A> {
             double_bits,
             places,
             confirm_within: config.control.confirm_within,
+            lease: config.control.lease,
             senders: Vec::new(),
             tells,
         })
@@ -186,7 +189,7 @@ impl<A> Commands<A> {
     /// Takes a request for one point; `answer` comes back once, with what became of it. It does not wait for another
     /// command of the point.
     pub fn request(&mut self, now: Now, request: CommandRequest, topic_exists: bool, by: &Call, answer: A) {
-        self.coordinator.handle_holder_here(&by.requester);
+        self.coordinator.handle_holder_here(now.mono, &by.requester);
         let CommandRequest { topic, value, mode, timeout, requester: _ } = request;
         let expected = self.expected(&topic, &value);
         let entries = vec![BatchEntry { topic, topic_exists, action: Action::Set { value, mode } }];
@@ -210,7 +213,7 @@ impl<A> Commands<A> {
         by: &Call,
         answer: A,
     ) {
-        self.coordinator.handle_holder_here(&by.requester);
+        self.coordinator.handle_holder_here(now.mono, &by.requester);
         let topics = entries.iter().map(|entry| entry.topic.clone()).collect();
         let batch = self.batch(by, entries, timeout, confirm);
         let id = batch.id;
@@ -230,7 +233,7 @@ impl<A> Commands<A> {
 
     /// Asks for time at devices; answered once it is on the disk. With the client of a session, the holder ends with it.
     pub fn reserve(&mut self, now: Now, asked: &NewSchedule, by: &Call, session: Option<&Arc<str>>, answer: A) {
-        self.coordinator.handle_holder_here(&by.requester);
+        self.coordinator.handle_holder_here(now.mono, &by.requester);
         let result = self.coordinator.request_schedule(now, asked, &by.who);
         if !result.is_success() {
             return self.done.push_back((answer, Done::Reservation(result)));
@@ -244,8 +247,21 @@ impl<A> Commands<A> {
         self.send(now, Some((answer, Done::Reservation(result), undo)));
     }
 
+    /// The lease of a reservation that does not say its own: of a holder without a session, whose end nobody would see.
+    #[must_use]
+    pub fn default_lease(&self, has_session: bool) -> Option<Duration> {
+        (!has_session && !self.lease.is_zero()).then_some(self.lease)
+    }
+
+    /// Renews the leases of the caller, which has this task.
+    pub fn renew(&mut self, now: Now, task: &str, by: &Call, answer: A) {
+        let result = self.coordinator.renew_schedule(now, &by.requester, task);
+        self.done.push_back((answer, Done::Reservation(result)));
+    }
+
     /// Cancels a task of the caller, or where it is forced of anybody.
     pub fn cancel(&mut self, now: Now, task: &str, by: &Call, is_forced: bool, answer: A) {
+        self.coordinator.handle_holder_here(now.mono, &by.requester);
         let owner = self.coordinator.schedule().owner_of(task).filter(|_| is_forced);
         let requester = owner.map_or_else(|| Arc::clone(&by.requester), |owner| Arc::clone(&owner.requester));
         let result = self.coordinator.cancel_schedule(now, Some(&requester), Some(task), &by.who);

@@ -7,9 +7,7 @@ use super::state::{self, Record, StateChange};
 use super::{CommandSender, Commands, Tells};
 use std::collections::HashMap;
 use std::time::Duration;
-use tieline_control::{
-    Answer, AuditRecord, BatchDone, BatchEvent, Dispatch, PointOutcome, ScheduleData, ScheduleResult,
-};
+use tieline_control::{Answer, AuditRecord, BatchDone, BatchEvent, Dispatch, PointOutcome, ScheduleResult};
 use tieline_core::{Instant, Now, Refusal};
 
 /// How soon the whole state is written again where a record of it could not be.
@@ -95,8 +93,7 @@ impl<A> Commands<A> {
         }
         match done {
             Done::Reservation(_) => {
-                let info = "NOT_STORED: the disk does not take it, see /healthz".to_owned();
-                Done::Reservation(ScheduleResult { info, data: ScheduleData::Empty })
+                Done::Reservation(ScheduleResult::failure("NOT_STORED: the disk does not take it, see /healthz"))
             }
             Done::Override(_) => Done::Override(Err(no_audit())),
             Done::Points(_) => Done::Points(Err(no_audit())),

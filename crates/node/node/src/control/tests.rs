@@ -8,7 +8,7 @@ use crate::config;
 use crate::config::Numbered;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
-use tieline_control::{PointOutcome, SlotRequest};
+use tieline_control::{PointOutcome, ScheduleResult, SlotRequest};
 use tieline_core::{Quality, Timestamp};
 
 const LIST: &str = "name,type,index,writable,revert\nspeed,holding-register,1,true,\nfan,coil,2,true,false\n";
@@ -120,11 +120,20 @@ impl World {
         }
     }
 
+    fn renew(&mut self, name: &str, task: &str) -> ScheduleResult {
+        self.commands.renew(self.now, task, &Self::by(name), 1);
+        match self.until(1).0 {
+            Done::Reservation(result) => result,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn reserve(&mut self, name: &str, device: &str, session: Option<&str>) -> String {
         let (start, end) = (at(0).utc.to_string(), at(3_600_000).utc.to_string());
         let slots = vec![SlotRequest { device: device.to_owned(), start, end }];
         let (task, priority) = (Some(format!("{name} {device}")), Some("LOW".to_owned()));
-        let asked = NewSchedule { requester: Some(name.to_owned()), task, priority, slots };
+        let lease = self.commands.default_lease(session.is_some());
+        let asked = NewSchedule { requester: Some(name.to_owned()), task, priority, slots, lease };
         let session = session.map(Arc::from);
         self.commands.reserve(self.now, &asked, &Self::by(name), session.as_ref(), 1);
         match self.until(1).0 {
@@ -247,15 +256,38 @@ fn a_holder_that_is_there_after_a_restart_keeps_what_it_has() {
     drop(world);
     let mut world = World::start(folder.path(), 1000);
     world.commands.settle_holders(world.now, |_| false);
-    world.commands.handle_session_here("c1");
+    world.commands.handle_session_here(world.now.mono, "c1");
     world.now = at(60_000);
     world.poll();
     assert_eq!(world.commands.stats().holds, 2);
+    // The lease of one without a session began again with the node.
+    let renewed = world.renew("http", "http site/vav");
+    assert_eq!((renewed.info.as_str(), renewed.lease), ("", Some(Duration::from_secs(60))));
     // The session of one ends; the other has none.
     world.commands.handle_session_gone(world.now, "c1");
     assert_eq!(world.sent().device, DeviceId(0));
     world.poll();
     assert_eq!((world.commands.stats().holds, world.commands.stats().tasks), (1, 1));
+}
+
+#[test]
+fn a_holder_without_a_session_ends_with_its_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::start(folder.path(), 0);
+    assert_eq!(world.reserve("http", "site/vav", None), "");
+    assert_eq!(world.reserve("anna", "site/ahu", Some("c1")), "");
+    for at_ms in [50_000, 100_000] {
+        world.now = at(at_ms);
+        assert_eq!(reason(world.command("http", "site/vav/speed", 60).0), "");
+    }
+    world.now = at(159_999);
+    world.poll();
+    assert_eq!((world.commands.stats().holds, world.commands.stats().tasks), (1, 2));
+    world.now = at(160_000);
+    assert_eq!(world.sent().device, DeviceId(1));
+    world.poll();
+    assert_eq!((world.commands.stats().leases_expired, world.commands.stats().tasks), (1, 1));
+    assert_eq!(world.renew("http", "http site/vav").info, "TASK_ID_DOES_NOT_EXIST");
 }
 
 #[test]

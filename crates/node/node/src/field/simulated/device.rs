@@ -155,7 +155,8 @@ impl SimulatedDevice {
         let (after, reply) = match conduct {
             Conduct::Answers { late_by } => (usual.saturating_add(late_by), Reply::Answer),
             Conduct::Refuses => (usual, Reply::Refuse),
-            Conduct::Silent => (Duration::MAX, Reply::Nothing),
+            // It has no bytes: garbage is an answer that nobody can read.
+            Conduct::Garbles | Conduct::Silent | Conduct::Off => (Duration::MAX, Reply::Nothing),
         };
         let timeout = self.config.timeout;
         let (after, reply) = if after < timeout { (after, reply) } else { (timeout, Reply::Nothing) };
