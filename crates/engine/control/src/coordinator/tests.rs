@@ -630,7 +630,7 @@ fn a_device_of_another_number_keeps_what_its_topic_is_held_for() {
     let removed = [DeviceId(0)].into_iter().collect();
     let moved = points_of(7, &[("p0", 3, 100.0)], &to_zero());
     c.replace_points(at(3), PointChange { removed, changed: vec![moved] }).unwrap();
-    assert_eq!(answers(&mut c), ["0 accepted", "done 1", "0 unknown away", "1 refused away", "done 2"]);
+    assert_eq!(answers(&mut c), ["0 accepted", "done 1", "0 unknown reconfigured", "1 refused away", "done 2"]);
     assert_eq!((c.stats().holds, c.stats().jobs), (1, 0));
     c.handle_link(at(4), DeviceId(7), true);
     c.handle_batch(at(5), batch(3, "bert", false, vec![set("d0/p0", 1.0)])).unwrap();

@@ -232,12 +232,7 @@ impl Bus {
         for receipt in report.receipts {
             self.recorder.await_stored(Receipt::Field(receipt));
         }
-        for (device, up) in report.links {
-            self.commands.handle_link(now, device, up);
-        }
-        for (device, batch_number, outcome) in report.outcomes {
-            self.commands.handle_outcome(now, device, batch_number, outcome);
-        }
+        self.commands.handle_report(now, report.outcomes, report.links);
     }
 
     /// An update of the node's own: kept, and sent to its subscribers.

@@ -303,8 +303,23 @@ impl<A> Commands<A> {
         }
     }
 
+    /// What one report says. A command whose device is lost after its outcome has that outcome, so links come last.
+    pub fn handle_report(
+        &mut self,
+        now: Now,
+        outcomes: Vec<(DeviceId, u64, CommandOutcome)>,
+        links: Vec<(DeviceId, bool)>,
+    ) {
+        for (device, command_id, outcome) in outcomes {
+            self.handle_outcome(now, device, command_id, outcome);
+        }
+        for (device, up) in links {
+            self.handle_link(now, device, up);
+        }
+    }
+
     /// A device can, or cannot, be commanded.
-    pub fn handle_link(&mut self, now: Now, device: DeviceId, up: bool) {
+    fn handle_link(&mut self, now: Now, device: DeviceId, up: bool) {
         self.coordinator.handle_link(now, device, up);
     }
 

@@ -186,6 +186,34 @@ fn it_rests_until_a_deadline_or_a_request() {
 }
 
 #[test]
+fn an_outcome_holds_though_the_device_is_lost_in_the_same_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::start(folder.path(), 0);
+    for (outcome, reason_then) in [(Ok(()), ""), (Err(Refusal::reconfigured(true)), "reconfigured")] {
+        let request = CommandRequest {
+            topic: topic("site/ahu/speed"),
+            value: Value::Int(50),
+            mode: None,
+            timeout: None,
+            requester: None,
+        };
+        world.commands.request(world.now, request, true, &World::by("anna"), 2);
+        let out = loop {
+            world.poll();
+            match world.said.recv_timeout(Duration::from_secs(30)).unwrap() {
+                Said::Sent(dispatch) => break dispatch,
+                Said::Written(number, ok) => world.commands.handle_written(world.now, number, ok),
+                Said::Unsent(_, _, why) => panic!("{why}"),
+            }
+        };
+        let outcomes = vec![(out.device, out.command_id.0, outcome)];
+        world.commands.handle_report(world.now, outcomes, vec![(out.device, false)]);
+        assert_eq!(reason(world.until(2).0.into_command().unwrap().outcome), reason_then);
+        world.commands.handle_report(world.now, Vec::new(), vec![(out.device, true)]);
+    }
+}
+
+#[test]
 fn a_reserved_point_is_commanded_by_its_holder_alone() {
     let folder = tempfile::tempdir().unwrap();
     let mut world = World::start(folder.path(), 0);
