@@ -10,6 +10,7 @@
 //! request, and the segments of a long message are put together.
 
 mod parameters;
+mod secure;
 
 use crate::apdu::{Apdu, Segment};
 use crate::bvlc::{Bvlc, Carried};

@@ -98,7 +98,9 @@ impl<'a> Options<'a> {
     /// Each.
     pub fn iter(&self) -> impl Iterator<Item = HeaderOption<'a>> + use<'a> {
         let mut cursor = Cursor::new(self.0);
-        core::iter::from_fn(move || if cursor.is_empty() { None } else { next(&mut cursor).ok().map(|(option, _)| option) })
+        core::iter::from_fn(
+            move || if cursor.is_empty() { None } else { next(&mut cursor).ok().map(|(option, _)| option) },
+        )
     }
 
     /// The first that must be understood, and is not.
