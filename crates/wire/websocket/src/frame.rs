@@ -179,7 +179,7 @@ pub(crate) fn masked_header(bytes: usize) -> ([u8; HEAD_BYTES_MAX], usize) {
     (head, count + 4)
 }
 
-/// Puts a mask on, or takes it off (section 5.3).
+/// Puts a mask on a payload (section 5.3).
 pub(crate) fn mask(bytes: &mut [u8], key: [u8; 4]) {
     let word = u32::from_ne_bytes(key);
     let mut fours = bytes.chunks_exact_mut(4);

@@ -10,7 +10,7 @@
 //! open connection holds no memory but itself, and at most one control frame of 125 bytes.
 
 use crate::client::{Client, RESPONSE_BYTES_MAX, Request, ResponseFault};
-use crate::frame::{CloseCode, Head, Heading, Opcode, mask, masked_header, push};
+use crate::frame::{CloseCode, Head, Heading, Opcode, masked_header, push};
 use crate::handshake::{Offer, REQUEST_BYTES_MAX, answer};
 use crate::header;
 use crate::text::Utf8;
@@ -415,9 +415,17 @@ impl WebSocket {
 }
 
 /// Takes the mask off (section 5.3): `at` bytes of the frame came before.
-fn unmask(masked: &[u8], plain: &mut [u8], key: [u8; 4], at: u64) {
-    let mut key = key;
+fn unmask(masked: &[u8], plain: &mut [u8], mask: [u8; 4], at: u64) {
+    let mut key = mask;
     key.rotate_left(usize::try_from(at % 4).unwrap_or(0));
-    plain.copy_from_slice(masked);
-    mask(plain, key);
+    let word = u32::from_ne_bytes(key);
+    let (mut from, mut to) = (masked.chunks_exact(4), plain.chunks_exact_mut(4));
+    for (masked, plain) in from.by_ref().zip(to.by_ref()) {
+        if let Ok(four) = masked.try_into() {
+            plain.copy_from_slice(&(u32::from_ne_bytes(four) ^ word).to_ne_bytes());
+        }
+    }
+    for ((masked, plain), key) in from.remainder().iter().zip(to.into_remainder()).zip(key) {
+        *plain = masked ^ key;
+    }
 }

@@ -110,16 +110,22 @@ impl Directory {
         Found::Vmac(vmac)
     }
 
+    /// The address by which the client knows a node.
+    #[must_use]
+    pub fn known_as(&self, vmac: Vmac) -> Vmac {
+        self.by_vmac.get(&vmac).map_or(vmac, |instance| Self::alias(*instance))
+    }
+
     /// Learns from a message of a node, and gives the address by which the client knows it.
     pub fn heard(&mut self, from: Vmac, npdu: &[u8]) -> Vmac {
         if let Some(instance) = instance_in(npdu) {
             self.bind(from, instance);
         }
-        let Some(instance) = self.by_vmac.get(&from) else { return from };
-        if let Some(known) = self.by_instance.get_mut(instance) {
+        let known = self.by_vmac.get(&from).and_then(|instance| self.by_instance.get_mut(instance));
+        if let Some(known) = known {
             known.unanswered = None;
         }
-        Self::alias(*instance)
+        self.known_as(from)
     }
 
     /// A device that a client speaks to has this address.
