@@ -6,9 +6,10 @@ import pytest
 from authority import Authority
 from bacnet import BacnetDevice
 from bus import Sub
+from dissection import complaints, fields, frames
 from node import tieline
 from processes import Peer
-from test_trace import wait_lines
+from test_trace import capture, wait_lines
 from waiting import until
 
 POINTS = [
@@ -236,7 +237,7 @@ def test_garbage_of_a_hub_is_counted_and_survived(authority, hub, device, start_
     assert node.alive()
 
 
-def test_a_trace_has_the_messages_of_the_hub(authority, hub, device, start_node):
+def test_a_trace_has_the_messages_of_the_hub(authority, hub, device, start_node, tmp_path):
     one = ahu()
     node = start_node(one, more=network(files(authority, "node"), hub))
     node.wait_value(one.point("supply"), v=21.5, q="good")
@@ -246,6 +247,12 @@ def test_a_trace_has_the_messages_of_the_hub(authority, hub, device, start_node)
     assert any(kind == "sent" and "connect-request" in summary for kind, summary in said), said
     assert any(kind == "received" and "connect-accept" in summary for kind, summary in said), said
     assert any(summary.startswith("sc to 12:") and "write-property analog-output,1" in summary for _, summary in said), said
+    # Wireshark's own dissectors of BACnet/SC and BACnet read the same.
+    path = capture(node, one, tmp_path / "ahu.pcapng")
+    assert frames(path, "bscvlc") > 8 and frames(path, "bacapp") > 4
+    assert complaints(path, "bscvlc") == ""
+    functions = set(fields(path, "bscvlc", "bscvlc.function"))
+    assert {"0x01", "0x06", "0x07"} <= functions, functions
 
 
 def test_what_is_wrong_with_a_hub_is_in_the_check(authority, hub, tmp_path):
