@@ -16,6 +16,7 @@ class BacnetDevice(ListedDevice):
         self.bacnet = {"apdu_timeout": "500ms", "retries": 2, **bacnet}
 
     def toml(self):
-        lines = [f"[device.{self.name}]", f'topic = "{self.topic}"', 'protocol = "bacnet"', f'address = "{self.address}"']
+        lines = [f"[device.{self.name}]", f'topic = "{self.topic}"', 'protocol = "bacnet"']
+        lines += [f'address = "{self.address}"'] if self.address else []
         lines += [f'points = "{self.name}.csv"', f'poll = {{ every = "{self.poll}" }}', self.more, f"[device.{self.name}.bacnet]"]
         return "\n".join([*lines, *self.keys(self.bacnet), ""])

@@ -1,4 +1,5 @@
-"""A BACnet/IP device of BACpypes3: objects of all common types, COV, a priority array; `--values N` adds analog values.
+"""A BACnet/IP device of BACpypes3: objects of all common types, COV, a priority array; `--values N` adds analog values. With
+`--hub URI`, which may come twice, it is a node of BACnet/SC.
 
 Commands: `set TYPE,INSTANCE VALUE`, `flags TYPE,INSTANCE [NAME…]` (in-alarm, fault, out-of-service),
 `log SECONDS_AGO VALUE` (a record of trend-log,1, which logs analog-input,1; `fault` for a failure), `log-both
@@ -18,6 +19,8 @@ import threading
 
 import lines
 from bacpypes3.apdu import ReadRangeACK
+from bacpypes3.app import Application
+from bacpypes3.appservice import ApplicationServiceAccessPoint
 from bacpypes3.basetypes import (
     DateTime,
     DeviceObjectPropertyReference,
@@ -34,14 +37,16 @@ from bacpypes3.basetypes import (
     ResultFlags,
     StatusFlags,
 )
+from bacpypes3.comm import bind
 from bacpypes3.constructeddata import ArrayOf, SequenceOf
 from bacpypes3.ipv4.app import NormalApplication
 from bacpypes3.local.analog import AnalogInputObject, AnalogOutputObject, AnalogValueObjectCmd
 from bacpypes3.local.binary import BinaryInputObject, BinaryOutputObject, BinaryValueObject
 from bacpypes3.local.device import DeviceObject
 from bacpypes3.local.multistate import MultiStateInputObject, MultiStateOutputObject
+from bacpypes3.netservice import NetworkServiceAccessPoint, NetworkServiceElement
 from bacpypes3.object import CharacterStringValueObject, IntegerValueObject, TrendLogMultipleObject, TrendLogObject
-from bacpypes3.pdu import Address
+from bacpypes3.pdu import Address, LocalStation
 from bacpypes3.primitivedata import Date, ObjectIdentifier, Time
 from bacpypes3.service.cov import ChangeOfValueServices
 
@@ -191,6 +196,30 @@ async def run(device, words):
     return None
 
 
+class Bare(Device):
+    """The same without a link."""
+
+    def __init__(self, about):
+        Application.__init__(self)
+        self.asap = ApplicationServiceAccessPoint(about, self.device_info_cache)
+        self.nsap, self.nse = NetworkServiceAccessPoint(), NetworkServiceElement()
+        bind(self.nse, self.nsap)
+        bind(self, self.asap, self.nsap)
+        self.add_object(about)
+
+
+def secure_device(about, arguments):
+    """The device as a node of BACnet/SC."""
+    from secure_connect import HubLink, context
+
+    device = Bare(about)
+    vmac = bytes.fromhex(arguments.vmac) if arguments.vmac else b"\x12" + os.urandom(5)
+    tls = context(False, arguments.certificate, arguments.key, arguments.authorities)
+    device.normal = HubLink(arguments.hub, tls, vmac)
+    device.nsap.bind(device.normal, address=LocalStation(vmac))
+    return device
+
+
 async def serve(arguments):
     port = arguments.port
     if not port:
@@ -199,7 +228,7 @@ async def serve(arguments):
             port = probe.getsockname()[1]
     more = {} if arguments.max_apdu is None else {"maxApduLengthAccepted": arguments.max_apdu}
     about = DeviceObject(objectIdentifier=f"device,{arguments.instance}", objectName="peer", **more)
-    device = Device(about, Address(f"127.0.0.1:{port}"))
+    device = secure_device(about, arguments) if arguments.hub else Device(about, Address(f"127.0.0.1:{port}"))
     for found in objects(arguments.values):
         device.add_object(found)
     await asyncio.sleep(0.1)  # the library binds its socket by itself, and says nothing
@@ -222,6 +251,10 @@ def main():
     parser.add_argument("--instance", type=int, default=1001)
     parser.add_argument("--values", type=int, default=0)
     parser.add_argument("--max-apdu", type=int)
+    parser.add_argument("--hub", action="append")
+    parser.add_argument("--vmac")
+    for name in ("certificate", "key", "authorities"):
+        parser.add_argument(f"--{name}")
     asyncio.run(serve(parser.parse_args()))
 
 

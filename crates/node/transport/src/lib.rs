@@ -14,7 +14,7 @@ pub mod secure;
 mod settings;
 mod tls;
 
-pub use read::read_transport;
+pub use read::{read_tls, read_transport};
 pub use tieline_service::tls::parse_pin;
 pub use tls::{CertificateCache, EXPIRES_SOON, watch};
 

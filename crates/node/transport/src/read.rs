@@ -100,7 +100,14 @@ fn addresses(value: &DeValue<'_>) -> Result<Vec<IpAddr>, Expected> {
     parse::texts(value).ok().and_then(|all| all.iter().map(|text| text.parse().ok()).collect()).ok_or_else(words)
 }
 
-fn read_tls(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, wanted: bool, at: usize) -> Option<TlsOptions> {
+/// Reads a table of TLS that stands at `at`; none where it is not wanted, or something is wrong (which has been reported then).
+pub fn read_tls(
+    mut s: Section<'_>,
+    doc: &mut Document<'_>,
+    folder: &Path,
+    wanted: bool,
+    at: usize,
+) -> Option<TlsOptions> {
     if !wanted {
         return None;
     }

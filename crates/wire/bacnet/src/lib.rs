@@ -1,4 +1,4 @@
-//! BACnet/IP (ANSI/ASHRAE 135) without I/O: codecs, a client of many devices, and a server of simulated ones.
+//! BACnet/IP and BACnet/SC (ANSI/ASHRAE 135) without I/O: codecs, a client of many devices, and a server of simulated ones.
 //!
 //! In: datagrams with the address they came from, deadlines, typed calls of the owner (read, write, subscribe).
 //! Out: datagrams with the address they go to, and events (an answer, a changed value, a device that says who it is).
@@ -8,9 +8,11 @@
 //!             └ client::Client: transactions, segments, discovery, foreign device ─ device::Device: reads, COV
 //!             ├ server::Server: objects of a simulated device
 //!             └ dissect::Dissector: text for people
+//! message of a WebSocket ─ sc::Message ─ sc::Connector: the hub ─ Npdu …
 //! ```
 //!
-//! Never: a socket, a clock, a thread; never a scaled value or a topic; never the role of a broadcast management device.
+//! Never: a socket, a clock, a thread; never a scaled value or a topic; never the role of a broadcast management device
+//! or of a hub.
 //!
 //! Read first: `value.rs`, `apdu.rs`, then `client/mod.rs` and `device/mod.rs`.
 #![no_std]
@@ -26,6 +28,7 @@ pub mod dissect;
 mod error;
 pub mod names;
 pub mod npdu;
+pub mod sc;
 mod segments;
 pub mod server;
 pub mod service;

@@ -21,6 +21,8 @@ pub enum CloseCode {
     Unsupported,
     /// 1007: a text, or the reason of a close, is not UTF-8.
     Payload,
+    /// 1009: a message is longer than is taken.
+    TooBig,
 }
 
 impl CloseCode {
@@ -32,6 +34,7 @@ impl CloseCode {
             Self::Protocol => 1002,
             Self::Unsupported => 1003,
             Self::Payload => 1007,
+            Self::TooBig => 1009,
         }
     }
 }
@@ -75,7 +78,7 @@ impl Opcode {
     }
 }
 
-/// What stands in front of a client's payload.
+/// What stands in front of a payload; the mask of a server's is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) is_last: bool,
@@ -95,8 +98,8 @@ pub(crate) struct Heading {
 }
 
 impl Heading {
-    /// Takes one byte; the head when it was the last.
-    pub(crate) fn push(&mut self, byte: u8) -> Result<Option<Head>, CloseCode> {
+    /// Takes one byte; the head when it was the last. Clients mask their frames, servers do not.
+    pub(crate) fn push(&mut self, byte: u8, masked: bool) -> Result<Option<Head>, CloseCode> {
         if let Some(place) = self.bytes.get_mut(self.count) {
             *place = byte;
             self.count += 1;
@@ -113,8 +116,8 @@ impl Heading {
             return Ok(None);
         }
         let short = second & 0x7F;
-        // Section 5.1: a client masks. Section 5.5: control frames are short and whole.
-        if second & 0x80 == 0 || (opcode.is_control() && (short > 125 || !is_last)) {
+        // Section 5.1: a client masks, a server does not. Section 5.5: control frames are short and whole.
+        if (second & 0x80 != 0) != masked || (opcode.is_control() && (short > 125 || !is_last)) {
             return Err(CloseCode::Protocol);
         }
         let (extended, min) = match short {
@@ -122,7 +125,7 @@ impl Heading {
             127 => (8, 65_536),
             _ => (0, 0),
         };
-        if self.count < 2 + extended + 4 {
+        if self.count < 2 + extended + if masked { 4 } else { 0 } {
             return Ok(None);
         }
         let (length, key) = rest.split_at_checked(extended).unwrap_or_default();
@@ -134,7 +137,7 @@ impl Heading {
         if bytes < min || bytes >> 63 != 0 {
             return Err(CloseCode::Protocol);
         }
-        let mask = key.first_chunk().copied().unwrap_or_default();
+        let mask = if masked { key.first_chunk().copied().unwrap_or_default() } else { [0; 4] };
         Ok(Some(Head { is_last, opcode, bytes, mask }))
     }
 }
@@ -160,6 +163,33 @@ fn head_of(opcode: Opcode, bytes: usize) -> ([u8; 10], usize) {
             rest.copy_from_slice(&long);
             (head, 10)
         }
+    }
+}
+
+/// The head of a whole frame of a client, and its length; its last four bytes are for the mask.
+pub(crate) fn masked_header(bytes: usize) -> ([u8; HEAD_BYTES_MAX], usize) {
+    let (plain, count) = header(bytes);
+    let mut head = [0; HEAD_BYTES_MAX];
+    for (place, byte) in head.iter_mut().zip(plain.iter().take(count)) {
+        *place = *byte;
+    }
+    if let Some(second) = head.get_mut(1) {
+        *second |= 0x80;
+    }
+    (head, count + 4)
+}
+
+/// Puts a mask on a payload (section 5.3).
+pub(crate) fn mask(bytes: &mut [u8], key: [u8; 4]) {
+    let word = u32::from_ne_bytes(key);
+    let mut fours = bytes.chunks_exact_mut(4);
+    for four in fours.by_ref() {
+        if let Ok(plain) = <[u8; 4]>::try_from(&*four) {
+            four.copy_from_slice(&(u32::from_ne_bytes(plain) ^ word).to_ne_bytes());
+        }
+    }
+    for (byte, key) in fours.into_remainder().iter_mut().zip(key) {
+        *byte ^= key;
     }
 }
 

@@ -93,14 +93,20 @@ pub(crate) fn answer(bytes: &[u8], offer: &Offer) -> Result<Option<(usize, Strin
         Err(_) => return Err(Refusal::Malformed),
     };
     let key = check(&request, offer)?;
-    let mut proof = String::new();
-    encode(&Sha1::new().chain_update(key).chain_update(GUID).finalize(), &mut proof);
+    let proof = proof(key);
     let protocol = &offer.protocol;
     let answer = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: {proof}\r\nSec-WebSocket-Protocol: {protocol}\r\n\r\n"
     );
     Ok(Some((used, answer)))
+}
+
+/// What shows that a server has read the key, as in `Sec-WebSocket-Accept`.
+pub(crate) fn proof(key: &[u8]) -> String {
+    let mut proof = String::new();
+    encode(&Sha1::new().chain_update(key).chain_update(GUID).finalize(), &mut proof);
+    proof
 }
 
 /// What section 4.2.1 asks of a request; the key.
@@ -142,7 +148,7 @@ fn named<'h, 'a>(headers: &'h [Header<'a>], name: &'h str) -> impl Iterator<Item
 }
 
 /// The value of a header that may come once.
-fn only<'a>(headers: &[Header<'a>], name: &str) -> Result<Option<&'a [u8]>, Refusal> {
+pub(crate) fn only<'a>(headers: &[Header<'a>], name: &str) -> Result<Option<&'a [u8]>, Refusal> {
     let mut all = named(headers, name);
     match (all.next(), all.next()) {
         (value, None) => Ok(value),
@@ -151,7 +157,7 @@ fn only<'a>(headers: &[Header<'a>], name: &str) -> Result<Option<&'a [u8]>, Refu
 }
 
 /// Whether one of a header's values is this word.
-fn lists(headers: &[Header<'_>], name: &str, word: &str, any_case: bool) -> bool {
+pub(crate) fn lists(headers: &[Header<'_>], name: &str, word: &str, any_case: bool) -> bool {
     named(headers, name)
         .flat_map(|value| value.split(|byte| *byte == b','))
         .map(<[u8]>::trim_ascii)

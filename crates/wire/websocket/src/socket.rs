@@ -1,7 +1,7 @@
 //! One connection: handshake, frames in, frames out, close.
 //!
 //! ```text
-//!              request              close of either side, a broken rule
+//!         request, response         close of either side, a broken rule
 //!   Greeting ───────────▶ Open ───────────────────────────────────────▶ Closed
 //!       └────────── refused ───────────────────────────────────────────▶┘
 //! ```
@@ -9,10 +9,12 @@
 //! The protocol inside is given bytes as they come, and is asked for its own: nothing of either is kept here. An
 //! open connection holds no memory but itself, and at most one control frame of 125 bytes.
 
-use crate::frame::{CloseCode, Head, Heading, Opcode, push};
+use crate::client::{Client, RESPONSE_BYTES_MAX, Request, ResponseFault};
+use crate::frame::{CloseCode, Head, Heading, Opcode, masked_header, push};
 use crate::handshake::{Offer, REQUEST_BYTES_MAX, answer};
 use crate::header;
 use crate::text::Utf8;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -21,10 +23,10 @@ pub const ANSWER_BYTES_MAX: usize = 4096;
 /// Bytes that are unmasked at a time.
 const PIECE_BYTES: usize = 2048;
 
-/// The server's side of one connection.
+/// One side of one connection.
 #[derive(Debug)]
 pub struct WebSocket {
-    offer: Arc<Offer>,
+    role: Role,
     phase: Phase,
     /// A request that is not whole, then a control frame that is not.
     held: Vec<u8>,
@@ -34,10 +36,16 @@ pub struct WebSocket {
     fragmented: bool,
     /// What of a text was read, where the message is one.
     text: Option<Utf8>,
-    /// Whether the client broke a rule.
+    /// Whether the peer broke a rule.
     faulty: bool,
     /// Messages that came to their end.
     messages: u32,
+}
+
+#[derive(Debug)]
+enum Role {
+    Server(Arc<Offer>),
+    Client(Box<Client>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,14 +58,25 @@ enum Phase {
 }
 
 impl WebSocket {
-    /// A connection that has just begun.
+    /// The server's side of a connection that has just begun.
     #[must_use]
     pub const fn new(offer: Arc<Offer>) -> Self {
+        Self::begin_as(Role::Server(offer), Vec::new())
+    }
+
+    /// The client's side of a connection that has just begun. It takes one message at a call of
+    /// [`WebSocket::handle_input`], so that its end is seen in [`WebSocket::messages`].
+    #[must_use]
+    pub fn client(request: &Request) -> Self {
+        Self::begin_as(Role::Client(Box::new(Client::new(request))), request.text().into_bytes())
+    }
+
+    const fn begin_as(role: Role, answers: Vec<u8>) -> Self {
         Self {
-            offer,
+            role,
             phase: Phase::Greeting,
             held: Vec::new(),
-            answers: Vec::new(),
+            answers,
             fragmented: false,
             text: None,
             faulty: false,
@@ -77,10 +96,32 @@ impl WebSocket {
         matches!(self.phase, Phase::Heading(_) | Phase::Payload(..))
     }
 
-    /// Whether the client broke a rule of the handshake or of frames, and was closed on.
+    /// Whether the peer broke a rule of the handshake or of frames, and was closed on.
     #[must_use]
     pub const fn is_faulty(&self) -> bool {
         self.faulty
+    }
+
+    /// Why the response of the server was refused, where this is a client's side.
+    #[must_use]
+    pub fn response_fault(&self) -> Option<ResponseFault> {
+        match &self.role {
+            Role::Client(client) => client.fault,
+            Role::Server(_) => None,
+        }
+    }
+
+    /// The code with which the server has closed, where this is a client's side; 1005 where it gave none.
+    #[must_use]
+    pub fn close_code(&self) -> Option<u16> {
+        match &self.role {
+            Role::Client(client) => client.close_code,
+            Role::Server(_) => None,
+        }
+    }
+
+    const fn is_client(&self) -> bool {
+        matches!(self.role, Role::Client(_))
     }
 
     /// Messages that came to their end; begins again after the largest number.
@@ -95,10 +136,10 @@ impl WebSocket {
         self.text.is_some()
     }
 
-    /// Takes bytes of the client and says how many. `inside` is given those of messages, and says how many it
+    /// Takes bytes of the peer and says how many. `inside` is given those of messages, and says how many it
     /// took; when it takes none, the call ends.
     pub fn handle_input(&mut self, bytes: &[u8], mut inside: impl FnMut(&[u8]) -> usize) -> usize {
-        let mut used = 0;
+        let (mut used, messages) = (0, self.messages);
         while let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
             if self.answers.len() >= ANSWER_BYTES_MAX {
                 break;
@@ -114,6 +155,9 @@ impl WebSocket {
                 break;
             }
             used += taken;
+            if self.is_client() && self.messages != messages {
+                break;
+            }
         }
         used
     }
@@ -129,7 +173,7 @@ impl WebSocket {
         if !self.is_open() {
             return false;
         }
-        // Room for the head of a frame of 126 to 65,535 bytes; another length moves the payload.
+        // Room for the head of a server's frame of 126 to 65,535 bytes; another length moves the payload.
         const ROOM: usize = 4;
         let start = out.len();
         out.extend([0; ROOM]);
@@ -137,16 +181,27 @@ impl WebSocket {
             out.truncate(start);
             return false;
         }
-        let (head, count) = header(out.len() - start - ROOM);
-        let head = head.get(..count).unwrap_or_default();
-        out.splice(start..start + ROOM, head.iter().copied());
+        let bytes = out.len() - start - ROOM;
+        match &mut self.role {
+            Role::Server(_) => {
+                let (head, count) = header(bytes);
+                let head = head.get(..count).unwrap_or_default();
+                out.splice(start..start + ROOM, head.iter().copied());
+            }
+            Role::Client(client) => {
+                let (head, count) = masked_header(bytes);
+                let head = head.get(..count).unwrap_or_default();
+                out.splice(start..start + ROOM, head.iter().copied());
+                client.mask(out.get_mut(start..).unwrap_or_default(), count);
+            }
+        }
         true
     }
 
     /// Ends the connection once, with a close that says why.
     pub fn close(&mut self, code: CloseCode) {
         if self.is_open() {
-            push(Opcode::Close, &code.number().to_be_bytes(), &mut self.answers);
+            self.answer(Opcode::Close, &code.number().to_be_bytes());
             self.faulty = !matches!(code, CloseCode::Normal);
         }
         self.end();
@@ -157,12 +212,37 @@ impl WebSocket {
         self.held = Vec::new();
     }
 
+    /// Appends a control frame to what is to be sent.
+    fn answer(&mut self, opcode: Opcode, payload: &[u8]) {
+        let start = self.answers.len();
+        push(opcode, payload, &mut self.answers);
+        if let Role::Client(client) = &mut self.role {
+            // Control frames are short: their heads have two bytes.
+            let head = start + 2;
+            if let Some(second) = self.answers.get_mut(start + 1) {
+                *second |= 0x80;
+            }
+            self.answers.splice(head..head, [0; 4]);
+            client.mask(self.answers.get_mut(start..).unwrap_or_default(), 6);
+        }
+    }
+
     fn greet(&mut self, bytes: &[u8]) -> usize {
+        match &self.role {
+            Role::Server(offer) => {
+                let offer = Arc::clone(offer);
+                self.greet_client(bytes, &offer)
+            }
+            Role::Client(_) => self.greet_server(bytes),
+        }
+    }
+
+    fn greet_client(&mut self, bytes: &[u8], offer: &Offer) -> usize {
         let before = self.held.len();
         let room = REQUEST_BYTES_MAX.saturating_sub(before);
         let piece = bytes.get(..room).unwrap_or(bytes);
         self.held.extend_from_slice(piece);
-        match answer(&self.held, &self.offer) {
+        match answer(&self.held, offer) {
             Ok(None) => piece.len(),
             Ok(Some((used, text))) => {
                 self.answers.extend_from_slice(text.as_bytes());
@@ -179,9 +259,33 @@ impl WebSocket {
         }
     }
 
+    /// Takes the response of a server. Without one, nothing is said to it any more.
+    fn greet_server(&mut self, bytes: &[u8]) -> usize {
+        let Role::Client(client) = &mut self.role else { return bytes.len() };
+        let before = self.held.len();
+        let room = RESPONSE_BYTES_MAX.saturating_sub(before);
+        let piece = bytes.get(..room).unwrap_or(bytes);
+        self.held.extend_from_slice(piece);
+        match client.read(&self.held) {
+            Ok(None) => piece.len(),
+            Ok(Some(used)) => {
+                self.held = Vec::new();
+                self.phase = Phase::Heading(Heading::default());
+                used.saturating_sub(before)
+            }
+            Err(fault) => {
+                client.fault = Some(fault);
+                self.faulty = true;
+                self.end();
+                bytes.len()
+            }
+        }
+    }
+
     fn head(&mut self, mut heading: Heading, bytes: &[u8]) -> usize {
+        let masked = !self.is_client();
         for (at, byte) in bytes.iter().enumerate() {
-            match heading.push(*byte) {
+            match heading.push(*byte, masked) {
                 Ok(None) => {}
                 Ok(Some(head)) => {
                     match self.begin(head) {
@@ -205,7 +309,7 @@ impl WebSocket {
     fn begin(&mut self, head: Head) -> Result<(), CloseCode> {
         match head.opcode {
             Opcode::Close | Opcode::Ping | Opcode::Pong => return Ok(()),
-            Opcode::Text if !self.fragmented && !self.offer.texts => return Err(CloseCode::Unsupported),
+            Opcode::Text if !self.fragmented && !self.takes_texts() => return Err(CloseCode::Unsupported),
             Opcode::Text if !self.fragmented => self.text = Some(Utf8::default()),
             Opcode::Binary if !self.fragmented => self.text = None,
             Opcode::Continuation if self.fragmented => {}
@@ -213,6 +317,10 @@ impl WebSocket {
         }
         self.fragmented = !head.is_last;
         Ok(())
+    }
+
+    fn takes_texts(&self) -> bool {
+        matches!(&self.role, Role::Server(offer) if offer.texts)
     }
 
     /// A frame without a payload ends with its head.
@@ -264,7 +372,7 @@ impl WebSocket {
         }
         let payload = core::mem::take(&mut self.held);
         match head.opcode {
-            Opcode::Ping => push(Opcode::Pong, &payload, &mut self.answers),
+            Opcode::Ping => self.answer(Opcode::Pong, &payload),
             Opcode::Close => self.closed(&payload),
             Opcode::Pong | Opcode::Continuation | Opcode::Text | Opcode::Binary => {}
         }
@@ -277,10 +385,11 @@ impl WebSocket {
         self.messages = self.messages.wrapping_add(u32::from(head.is_last));
     }
 
-    /// The client closes: it is answered with its own code (section 5.5.1).
+    /// The peer closes: it is answered with its own code (section 5.5.1).
     fn closed(&mut self, payload: &[u8]) {
+        const NO_STATUS: u16 = 1005;
         let code = match payload {
-            [] => return self.answer_close(&[]),
+            [] => return self.answer_close(NO_STATUS, &[]),
             [_] => return self.close(CloseCode::Protocol),
             [high, low, reason @ ..] => {
                 let code = u16::from_be_bytes([*high, *low]);
@@ -293,11 +402,14 @@ impl WebSocket {
                 code
             }
         };
-        self.answer_close(&code.to_be_bytes());
+        self.answer_close(code, &code.to_be_bytes());
     }
 
-    fn answer_close(&mut self, payload: &[u8]) {
-        push(Opcode::Close, payload, &mut self.answers);
+    fn answer_close(&mut self, code: u16, payload: &[u8]) {
+        if let Role::Client(client) = &mut self.role {
+            client.close_code = Some(code);
+        }
+        self.answer(Opcode::Close, payload);
         self.end();
     }
 }

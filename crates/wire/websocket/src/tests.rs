@@ -1,5 +1,6 @@
 //! The handshake's examples, frames byte by byte, and properties of the whole.
 
+mod client;
 mod suite;
 
 use crate::{ANSWER_BYTES_MAX, CloseCode, HEADERS_MAX, Offer, REQUEST_BYTES_MAX, WebSocket, header};
@@ -20,6 +21,10 @@ fn offer() -> Arc<Offer> {
 const REQUEST: &str = "GET /mqtt HTTP/1.1\r\nHost: server.example.com\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mqtt\r\n\
                        Sec-WebSocket-Version: 13\r\n\r\n";
+
+/// The answer to it.
+const ANSWER: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                      Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n";
 
 /// A connection, and what was inside of what it was given.
 struct Bench {

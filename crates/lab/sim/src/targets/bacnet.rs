@@ -8,6 +8,7 @@ use tieline_bacnet::client::{Client, ClientConfig, Request, Target};
 use tieline_bacnet::device::{Device, DeviceConfig};
 use tieline_bacnet::dissect::{Dissector, Sender, peer_of};
 use tieline_bacnet::npdu::{Body, Npdu};
+use tieline_bacnet::sc::{Connector, ConnectorConfig, Directory, Hub, Message, Uuid, Vmac};
 use tieline_bacnet::server::{Object, Server, ServerConfig};
 use tieline_bacnet::service::{LoggedProperty, RangeAck, log_multiple_records, log_records};
 use tieline_bacnet::{ObjectId, ObjectType, Peer, PropertyId, PropertyRef, Value};
@@ -161,3 +162,53 @@ pub(super) fn server(bytes: &[u8]) {
         assert!(work <= WORK_MAX, "{work} messages and events of one step");
     });
 }
+
+/// A node of BACnet/SC and its directory: messages of a hub, and what else may happen to the connection.
+pub(super) fn secure(bytes: &[u8]) {
+    let config = ConnectorConfig { has_failover: true, events_max: 64, ..ConnectorConfig::new(Uuid([7; 16]), NODE) };
+    let (mut connector, mut directory, mut dissector) =
+        (Connector::new(config), Directory::default(), Dissector::new());
+    connector.opened(START, Hub::Primary);
+    let _ = directory.find(START, Directory::alias(1001), &[1, 0]);
+    steps(bytes, |now, step| {
+        match step {
+            Step::Datagram(message) => {
+                if let Ok(read) = Message::parse(message) {
+                    let mut again = Vec::new();
+                    read.emit(&mut again);
+                    assert_eq!(again, message);
+                }
+                connector.handle_message(now, message);
+                let entry = dissector.secure_message(Sender::Device, message);
+                assert!(!entry.summary.is_empty() && entry.summary.len() <= TEXT_BYTES_MAX);
+                assert!(entry.details.len() <= TEXT_LINES_MAX + 32);
+            }
+            Step::Time => connector.handle_timeout(now),
+            Step::Call(number) => match number % 6 {
+                0 => connector.closed(now),
+                1 => connector.leave(now),
+                2 => connector.handle_too_long(),
+                3 => _ = connector.send(Vmac::BROADCAST, &[1, 0]),
+                4 => connector.dial_failed(now, Hub::Primary),
+                _ => {
+                    connector.closed(now);
+                    connector.opened(now, Hub::Failover);
+                }
+            },
+        }
+        let mut work = 0;
+        while let Some(event) = connector.poll_event() {
+            if let tieline_bacnet::sc::connector::Event::Npdu { from, npdu, .. } = event {
+                let _ = directory.heard(from, &npdu);
+            }
+            work += 1;
+        }
+        let mut out = Vec::new();
+        while connector.poll_transmit(&mut out) || directory.poll(now).is_some() {
+            work += 1;
+        }
+        assert!(work <= 20, "{work} messages and events of one step");
+    });
+}
+
+const NODE: Vmac = Vmac([0x02, 0, 0, 0, 0, 1]);

@@ -9,6 +9,8 @@
 //! bacnet = { instance = 1001, cov = true }
 //! ```
 
+use super::collection::NetworkConfig;
+use super::hub::{BacnetHub, parse_vmac};
 use super::parse;
 use super::points::{PointAddress, PointConfig};
 use super::reader::{Document, Expected, Section};
@@ -19,8 +21,10 @@ use super::settings::{
     DEVICE_BACNET_RETRIES, DEVICE_BACNET_STATUS_FLAGS, DEVICE_BACNET_TIME_SYNC, DEVICE_BACNET_WRITE_PRIORITY,
 };
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_bacnet::client::ForeignConfig;
+use tieline_bacnet::sc::Directory;
 use tieline_bacnet::{Mac, Peer, Station};
 use tieline_transport::{End, Over, Transport, UdpOptions};
 use toml::de::DeValue;
@@ -59,9 +63,11 @@ pub struct BacnetConfig {
     pub backfill_max: Duration,
 }
 
-/// A socket that devices share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A socket that devices share, or the connection to a hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BacnetSocket {
+    /// The hub of BACnet/SC; none of BACnet/IP.
+    pub hub: Option<Arc<BacnetHub>>,
     /// Its address; port 0: any free one.
     pub local: SocketAddrV4,
     /// The broadcast management device that it registers with.
@@ -83,8 +89,39 @@ pub enum ClockSync {
     Local,
 }
 
+/// Where a device is.
+#[derive(Clone, Debug, Default)]
+pub struct BacnetPlace {
+    /// Its address, or its router's: of BACnet/IP, or a virtual one.
+    pub address: Option<SocketAddrV4>,
+    /// The hub by which it is reached.
+    pub hub: Option<Arc<BacnetHub>>,
+}
+
 /// Reads where a device is: the keys of other transports are refused.
-pub fn read_address(doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<(SocketAddrV4, Transport)> {
+pub fn read_address(
+    doc: &mut Document<'_>,
+    s: &mut Section<'_>,
+    network: Option<&NetworkConfig>,
+) -> (BacnetPlace, Option<Transport>) {
+    let Some(network) = network.filter(|network| network.has_hub) else {
+        let (address, transport) = read_ip_address(doc, s).unzip();
+        return (BacnetPlace { address, hub: None }, transport);
+    };
+    for key in ["listen", "serial", "channel", "tls", "udp", "transport"] {
+        if s.has(key) {
+            let expected = "nothing: the device is reached by the hub of its network".to_owned();
+            doc.report(s.value_at(key), &s.key(key), format!("the key {key:?}"), expected);
+        }
+        let _ = s.optional(doc, key, |_| Ok(()));
+    }
+    let address = s.optional(doc, "address", parse_vmac).map(|vmac| vmac.to_address());
+    let transport = network.hub.as_ref().map(|hub| hub.primary.transport.clone());
+    (BacnetPlace { address, hub: network.hub.clone() }, transport)
+}
+
+/// Reads where a device of BACnet/IP is.
+fn read_ip_address(doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<(SocketAddrV4, Transport)> {
     for key in ["listen", "serial", "channel", "tls", "udp"] {
         if s.has(key) {
             let expected = "nothing: BACnet/IP has address = \"10.0.0.5:47808\" alone, and datagrams".to_owned();
@@ -113,11 +150,12 @@ fn parse_peer(value: &DeValue<'_>) -> Result<SocketAddrV4, Expected> {
 pub fn read_bacnet(
     doc: &mut Document<'_>,
     mut s: Section<'_>,
-    address: Option<SocketAddrV4>,
+    place: &BacnetPlace,
     points: &[PointConfig],
 ) -> BacnetConfig {
-    let address = address.unwrap_or(SocketAddrV4::new(Ipv4Addr::LOCALHOST, PORT));
     let station = read_station(doc, &mut s);
+    let instance = DEVICE_BACNET_INSTANCE.optional(&mut s, doc);
+    let address = address_of(doc, &s, place, station, instance);
     let apdu_timeout = DEVICE_BACNET_APDU_TIMEOUT.read(&mut s, doc);
     let retries = DEVICE_BACNET_RETRIES.read(&mut s, doc);
     let local = s.or(doc, "local", SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), parse_local);
@@ -130,8 +168,8 @@ pub fn read_bacnet(
     let clocks = [ClockSync::Off, ClockSync::Utc, ClockSync::Local];
     let config = BacnetConfig {
         peer: station.map_or(Peer::direct(address), |station| Peer::routed(address, station)),
-        instance: DEVICE_BACNET_INSTANCE.optional(&mut s, doc),
-        socket: BacnetSocket { local, foreign, apdu_timeout, retries },
+        instance,
+        socket: BacnetSocket { hub: place.hub.clone(), local, foreign, apdu_timeout, retries },
         in_flight: DEVICE_BACNET_IN_FLIGHT.read(&mut s, doc),
         max_per_request: DEVICE_BACNET_MAX_PER_REQUEST.optional(&mut s, doc),
         read_multiple: DEVICE_BACNET_READ_MULTIPLE.read(&mut s, doc),
@@ -146,6 +184,38 @@ pub fn read_bacnet(
     check_priorities(doc, &s, &config, min_priority, points);
     s.finish(doc);
     config
+}
+
+/// The address of a device. One that is reached by a hub may be found by its instance.
+fn address_of(
+    doc: &mut Document<'_>,
+    s: &Section<'_>,
+    place: &BacnetPlace,
+    station: Option<Station>,
+    instance: Option<u32>,
+) -> SocketAddrV4 {
+    let given = place.address.unwrap_or(SocketAddrV4::new(Ipv4Addr::LOCALHOST, PORT));
+    if place.hub.is_none() {
+        return given;
+    }
+    for key in ["local", "bbmd"].into_iter().filter(|key| s.has(key)) {
+        let expected = "nothing: the device is reached by the hub of its network".to_owned();
+        doc.report(s.value_at(key), &s.key(key), format!("the key {key:?}"), expected);
+    }
+    match (place.address, station, instance) {
+        (Some(address), ..) => address,
+        (None, None, Some(instance)) => Directory::alias(instance).to_address(),
+        (None, Some(_), _) => {
+            let expected = "address, the virtual address of the router, as in \"02:00:00:00:00:01\"".to_owned();
+            doc.report(s.value_at("network"), &s.key("network"), "a network behind a router".to_owned(), expected);
+            given
+        }
+        (None, None, None) => {
+            let expected = "the instance by which the device is found, or its virtual address in address".to_owned();
+            doc.report(s.at(), &s.key("instance"), "neither address nor bacnet.instance".to_owned(), expected);
+            given
+        }
+    }
 }
 
 /// The network and the address of a device behind a router; both or none.

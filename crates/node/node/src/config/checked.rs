@@ -329,7 +329,9 @@ fn group_of(device: &DeviceConfig) -> Option<String> {
     if let Some(channel) = &device.channel {
         return Some(format!("channel {}", channel.name));
     }
-    device.local_port().map(|local| local.to_string())
+    let hub = device.protocol.bacnet().and_then(|bacnet| bacnet.socket.hub.as_ref());
+    let hub = hub.map(|hub| format!("hub {}", hub.network));
+    hub.or_else(|| device.local_port().map(|local| local.to_string()))
 }
 
 /// What two devices on one connection must not have, or must not have differently.
@@ -344,6 +346,14 @@ struct Clash {
 /// Whether two devices share a connection and cannot be told apart on it, or use it in different ways.
 fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
     if let (Protocol::Bacnet(a), Protocol::Bacnet(b)) = (&one.protocol, &other.protocol) {
+        if a.socket.hub.is_some() && a.socket.hub == b.socket.hub {
+            return (a.socket != b.socket).then(|| Clash {
+                key: "bacnet",
+                together: "of the same network",
+                found: "another apdu_timeout or retries than those".to_owned(),
+                expected: "the same for all devices of a hub",
+            });
+        }
         let is_one_port = a.socket.local == b.socket.local && a.socket.local.port() != 0;
         if is_one_port && one.network != other.network {
             let together = "with the same local port";

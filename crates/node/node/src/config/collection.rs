@@ -12,6 +12,7 @@
 //! heartbeat = { point = "watchdog", every = "30s", value = "toggle" }
 //! ```
 
+use super::hub::{BacnetHub, read_hub};
 use super::parse;
 use super::points::{PointConfig, Takes};
 use super::reader::{Document, Section};
@@ -20,6 +21,8 @@ use super::settings::{
     DEVICE_POLL_MISSED, DEVICE_POLL_STALE_AFTER_MISSED, NETWORK_GAP, NETWORK_IN_FLIGHT,
 };
 use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -143,19 +146,24 @@ pub struct NetworkConfig {
     pub in_flight: u16,
     /// The shortest time between two of them.
     pub gap: Duration,
+    /// The hub of its BACnet devices; none where they are reached by datagrams.
+    pub hub: Option<Arc<BacnetHub>>,
+    /// Whether there is one in its table, right or wrong.
+    pub has_hub: bool,
 }
 
 /// Networks, by name.
 pub type Networks = HashMap<String, NetworkConfig>;
 
-/// Reads `[network.NAME]`.
-pub fn read_networks(mut all: Section<'_>, doc: &mut Document<'_>) -> Networks {
+/// Reads `[network.NAME]`; files are found beside `folder`.
+pub fn read_networks(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Networks {
     let sections = all.sections(doc);
     let read = |(name, mut s): (String, Section<'_>)| {
         let in_flight = NETWORK_IN_FLIGHT.read(&mut s, doc);
         let gap = NETWORK_GAP.read(&mut s, doc);
+        let (has_hub, hub) = (s.has("hub"), read_hub(doc, &mut s, folder, &name));
         s.finish(doc);
-        (name.clone(), NetworkConfig { name, in_flight, gap })
+        (name.clone(), NetworkConfig { name, in_flight, gap, hub, has_hub })
     };
     sections.into_iter().map(read).collect()
 }

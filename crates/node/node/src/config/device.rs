@@ -1,11 +1,12 @@
 //! `[device.NAME]`: one table a device.
 
-use super::bacnet::{BacnetConfig, read_address, read_bacnet};
+use super::bacnet::{BacnetConfig, BacnetPlace, read_address, read_bacnet};
 use super::collection::{
     CollectionConfig, HeartbeatConfig, NetworkConfig, Networks, Rates, rarely, read_heartbeat, read_network,
     read_networks, read_polls,
 };
 use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls as read_dnp3_polls};
+use super::hub::check_network;
 use super::modbus::{ModbusConfig, read_modbus};
 use super::names::{NamePatterns, Pattern};
 use super::parse;
@@ -140,7 +141,7 @@ impl<'a> Shared<'a> {
     pub fn read(root: &mut Section<'a>, doc: &mut Document<'_>, folder: &Path) -> Self {
         let names = NamePatterns::read(root.section(doc, "names"), doc);
         let channels = read_channels(root.section(doc, "channel"), doc, folder);
-        let networks = read_networks(root.section(doc, "network"), doc);
+        let networks = read_networks(root.section(doc, "network"), doc, folder);
         let templates = root.section(doc, "template").sections(doc).into_iter();
         let templates = templates.filter_map(|(name, section)| Some((name, section.into_template()?))).collect();
         Self { names, channels, networks, templates }
@@ -340,7 +341,9 @@ pub fn read_device<'a>(
     let protocol = s.required(doc, "protocol", expected, parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
-    let place = read_place(doc, &mut s, protocol, (lists.folder, &shared.channels));
+    let network = read_network(doc, &mut s, &shared.networks);
+    check_network(doc, &s, protocol, network.as_ref());
+    let place = read_place(doc, &mut s, protocol, (lists.folder, &shared.channels, network.as_ref()));
     let points = lists.read(doc, &mut s, (protocol, shared.names.points.as_ref()));
     let listed = points.as_deref().unwrap_or_default();
     let own = read_protocol(doc, &mut s, protocol, (lists.folder, &place, listed));
@@ -353,7 +356,6 @@ pub fn read_device<'a>(
             (polls, Some(collection))
         }
     };
-    let network = read_network(doc, &mut s, &shared.networks);
     let heartbeat = read_heartbeat(doc, &mut s, listed);
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
     let all_every = DEVICE_ALL_EVERY.read(&mut s, doc);
@@ -389,27 +391,27 @@ pub fn read_device<'a>(
 struct DevicePlace {
     /// None where something is wrong (which has been reported then); without a transport where there is no device.
     connection: Option<(Option<Transport>, Option<SharedChannel>)>,
-    /// Where a BACnet device is: it has no connection.
-    bacnet: Option<SocketAddrV4>,
+    /// Where a BACnet device is.
+    bacnet: BacnetPlace,
 }
 
 fn read_place(
     doc: &mut Document<'_>,
     s: &mut Section<'_>,
     protocol: ProtocolName,
-    (folder, channels): (&Path, &Channels),
+    (folder, channels, network): (&Path, &Channels, Option<&NetworkConfig>),
 ) -> DevicePlace {
     match protocol {
         ProtocolName::Bacnet => {
-            let (bacnet, transport) = read_address(doc, s).unzip();
+            let (bacnet, transport) = read_address(doc, s, network);
             DevicePlace { connection: transport.map(|transport| (Some(transport), None)), bacnet }
         }
         ProtocolName::Dnp3 | ProtocolName::Modbus => {
             let connection = read_connection(doc, s, folder, channels);
             let connection = connection.map(|(transport, channel)| (Some(transport), channel));
-            DevicePlace { connection, bacnet: None }
+            DevicePlace { connection, bacnet: BacnetPlace::default() }
         }
-        ProtocolName::Simulated => DevicePlace { connection: Some((None, None)), bacnet: None },
+        ProtocolName::Simulated => DevicePlace { connection: Some((None, None)), bacnet: BacnetPlace::default() },
     }
 }
 
@@ -429,7 +431,7 @@ fn read_protocol(
         }
         ProtocolName::Bacnet => {
             let bacnet = s.section(doc, "bacnet");
-            Some(Protocol::Bacnet(read_bacnet(doc, bacnet, place.bacnet, points)))
+            Some(Protocol::Bacnet(read_bacnet(doc, bacnet, &place.bacnet, points)))
         }
         ProtocolName::Simulated => {
             let simulated = s.section(doc, "simulated");

@@ -13,6 +13,7 @@ mod collection;
 mod control;
 mod device;
 mod dnp3;
+mod hub;
 mod modbus;
 mod mqtt;
 mod names;
@@ -39,6 +40,7 @@ pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig, rarely};
 pub use control::CoordinationConfig;
 pub use device::{DeviceConfig, Numbered, Priority, Protocol, ProtocolName, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
+pub use hub::{BacnetHub, HubUrl};
 pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{

@@ -102,6 +102,12 @@ pub const CONTROL_OVERRIDES_MAX: Count = Count::new("overrides_max", 256, 0, 10_
 pub const NETWORK_IN_FLIGHT: Count<u16> = Count::new("in_flight", 100, 1, 10_000);
 /// `network.NAME.gap`.
 pub const NETWORK_GAP: Span = Span::new("gap", 0, 0, 10_000);
+/// `network.NAME.connect_timeout`.
+pub const NETWORK_CONNECT_TIMEOUT: Span = Span::new("connect_timeout", 10_000, 1000, 300_000);
+/// `network.NAME.heartbeat`.
+pub const NETWORK_HEARTBEAT: Span = Span::new("heartbeat", 300_000, 3000, 3_600_000);
+/// `network.NAME.reconnect_max`.
+pub const NETWORK_RECONNECT_MAX: Span = Span::new("reconnect_max", 60_000, 2000, 600_000);
 /// `device.NAME.all_every`.
 pub const DEVICE_ALL_EVERY: Span = Span::new("all_every", 1000, 10, 3_600_000);
 /// `device.NAME.stale_after`.

@@ -138,8 +138,8 @@ fn what_is_wrong_with_a_template_is_told_once_and_in_its_place() {
     check(
         &(template.to_owned() + &device("a", "") + &device("b", "")),
         &[
-            "t.toml:5:1: template.t.stale: found the unknown key \"stale\", expected one of template, topic, protocol, channel, \
-             address, listen, transport, serial, tls, udp, points, dnp3, secure, freeze, lane, poll, network, heartbeat, publish, all_every, \
+            "t.toml:5:1: template.t.stale: found the unknown key \"stale\", expected one of template, topic, protocol, network, channel, \
+             address, listen, transport, serial, tls, udp, points, dnp3, secure, freeze, lane, poll, heartbeat, publish, all_every, \
              stale_after, priority, trace, tags",
             "t.toml:6:19: template.t.dnp3.keep_alive: found 5, expected a duration like \"500ms\", \"2s\", \"15m\", \"1h\" or \"7d\"",
         ],

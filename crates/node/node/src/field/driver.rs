@@ -17,9 +17,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Machine, Now, Reading, Refusal};
-use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard, Tap};
+use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard, Tap, Target};
 use tieline_poll::{LinkState, PointTable, PollClass, PollResult};
-use tieline_transport::{CertificateCache, KeptSession, Transport};
+use tieline_transport::{CertificateCache, KeptSession, Route, Transport};
 use tokio::task::JoinHandle;
 
 /// Connections of a device that connects to us: one, and those that take the place of a dead one.
@@ -219,6 +219,18 @@ impl Context {
         let route = transport.route(&self.certificates, LISTEN_SESSIONS_MAX).map_err(|error| unreachable(&error))?;
         let route = route.marked(priority.map(marks_of));
         route.start(session, seed, owner).await.map_err(|error| unreachable(&error))
+    }
+
+    /// What a driver dials that chooses by itself when.
+    ///
+    /// # Errors
+    /// The transport does not connect, or its TLS files cannot be used.
+    pub fn target(&self, transport: &Transport, priority: Option<Priority>) -> io::Result<Target> {
+        let route = transport.route(&self.certificates, 1).map_err(io::Error::other)?;
+        match route.marked(priority.map(marks_of)) {
+            Route::Connect(target) => Ok(target),
+            Route::Listen(_) => Err(io::Error::other(format!("{transport} is not connected to"))),
+        }
     }
 
     /// What a socket of many devices tells of one of them; none where the device is not traced.

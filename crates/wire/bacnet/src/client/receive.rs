@@ -26,6 +26,14 @@ impl Client {
         }
     }
 
+    /// Takes a message of the network layer that came by another link than BACnet/IP.
+    pub fn handle_carried(&mut self, now: Now, carried: Carried<'_>) {
+        self.counters.received += 1;
+        if self.handle_npdu(now, carried).is_err() {
+            self.counters.malformed += 1;
+        }
+    }
+
     fn take_datagram(&mut self, now: Now, from: SocketAddrV4, datagram: &[u8]) -> Decoded<()> {
         let message = Bvlc::parse(datagram)?;
         if let Some(carried) = message.carried(from) {

@@ -10,6 +10,7 @@
 //! request, and the segments of a long message are put together.
 
 mod parameters;
+mod secure;
 
 use crate::apdu::{Apdu, Segment};
 use crate::bvlc::{Bvlc, Carried};
@@ -291,6 +292,12 @@ impl Dissector {
 #[must_use]
 pub fn peer_of(sender: Sender, address: SocketAddrV4, datagram: &[u8]) -> Option<Peer> {
     let Carried { from: address, npdu, .. } = Bvlc::parse(datagram).ok()?.carried(address)?;
+    peer_of_npdu(sender, address, npdu)
+}
+
+/// The same of a message of the network layer.
+#[must_use]
+pub fn peer_of_npdu(sender: Sender, address: SocketAddrV4, npdu: &[u8]) -> Option<Peer> {
     let Npdu { destination, source, body: Body::Apdu(_), .. } = Npdu::parse(npdu).ok()? else { return None };
     let station = if sender == Sender::Client { destination } else { source };
     Some(Peer { address, station })

@@ -98,7 +98,7 @@ names! {
         77 "no-property-specified";
         78 "not-configured-for-triggered-logging";
         79 "unknown-subscription" UNKNOWN_SUBSCRIPTION;
-        80 "parameter-out-of-range";
+        80 "parameter-out-of-range" PARAMETER_OUT_OF_RANGE;
         81 "list-element-not-found";
         82 "busy";
         83 "communication-disabled";
@@ -127,6 +127,19 @@ names! {
         136 "abort-security-error";
         137 "duplicate-entry";
         138 "invalid-value-in-this-state";
+        139 "invalid-operation-in-this-state";
+        140 "list-item-not-numbered";
+        141 "list-item-not-timestamped";
+        142 "invalid-data-encoding";
+        143 "bvlc-function-unknown" BVLC_FUNCTION_UNKNOWN;
+        144 "bvlc-proprietary-function-unknown" BVLC_PROPRIETARY_FUNCTION_UNKNOWN;
+        145 "header-encoding-error" HEADER_ENCODING_ERROR;
+        146 "header-not-understood" HEADER_NOT_UNDERSTOOD;
+        147 "message-incomplete" MESSAGE_INCOMPLETE;
+        148 "not-a-bacnet-sc-hub" NOT_A_BACNET_SC_HUB;
+        149 "payload-expected" PAYLOAD_EXPECTED;
+        150 "unexpected-data" UNEXPECTED_DATA;
+        151 "node-duplicate-vmac" NODE_DUPLICATE_VMAC;
     }
 }
 

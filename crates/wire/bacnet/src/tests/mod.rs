@@ -5,6 +5,7 @@ mod device;
 mod dissect;
 mod network;
 mod properties;
+mod sc;
 mod server;
 mod vectors;
 

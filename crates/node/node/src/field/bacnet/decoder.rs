@@ -19,7 +19,8 @@ const PROPERTIES_MAX: usize = 64;
 /// Follows the datagrams of a device.
 pub(super) struct BacnetDecoder {
     dissector: Dissector,
-    address: Ipv4Addr,
+    /// None of BACnet/SC.
+    address: Option<Ipv4Addr>,
     points: Arc<[PointConfig]>,
     /// By the object that they are of, and by that of their log.
     by_object: HashMap<ObjectId, Vec<usize>>,
@@ -28,7 +29,8 @@ pub(super) struct BacnetDecoder {
 
 impl BacnetDecoder {
     pub(super) fn new(config: &DeviceConfig, wanted: Option<usize>) -> io::Result<Self> {
-        let address = *bacnet_of(config)?.peer.address.ip();
+        let bacnet = bacnet_of(config)?;
+        let address = bacnet.socket.hub.is_none().then(|| *bacnet.peer.address.ip());
         let mut by_object: HashMap<ObjectId, Vec<usize>> = HashMap::new();
         for (place, point) in config.points.iter().enumerate() {
             let Some(point) = point.address.bacnet() else { continue };
@@ -92,7 +94,10 @@ impl Decoder for BacnetDecoder {
             Direction::Sent => Sender::Client,
             Direction::Received => Sender::Device,
         };
-        let entry = self.dissector.datagram(sender, bytes);
+        let entry = match self.address {
+            Some(_) => self.dissector.datagram(sender, bytes),
+            None => self.dissector.secure_message(sender, bytes),
+        };
         messages.push(self.message(entry, bytes));
     }
 
@@ -101,7 +106,11 @@ impl Decoder for BacnetDecoder {
     }
 
     fn capture(&self) -> Capture {
-        Capture::Datagrams { port: PORT, device: Some(self.address) }
+        match self.address {
+            Some(_) => Capture::Datagrams { port: PORT, device: self.address },
+            // As Wireshark calls BACnet/SC.
+            None => Capture::Messages { dissector: "bscvlc" },
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! One BACnet device: its polls, its commands, and what its answers mean.
 
+use super::link::Link;
 use super::parts::{Part, Plan, Wanted};
 use super::past::Past;
-use super::site::{Member, Site};
+use super::site::Member;
 use super::values::{is_lasting, reading, refusal_of, refused, to_write};
 use crate::config::{BacnetConfig, Numbered, PointConfig};
 use crate::field::driver::{DeviceSession, Reporter};
@@ -17,7 +18,6 @@ use tieline_bacnet::device::{DeviceEvent, JobId};
 use tieline_bacnet::service::Write;
 use tieline_bacnet::{ObjectId, PropertyRef, Value as Wire};
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
-use tieline_net::Endpoint;
 use tieline_poll::{PollClass, PollResult};
 
 /// Datagrams of a request in a row that stay unanswered, and the device is away.
@@ -46,7 +46,7 @@ pub(super) enum Task {
 /// A device on its socket.
 pub(super) struct BacnetDevice {
     pub(super) topic: Topic,
-    pub(super) endpoint: Endpoint<Site>,
+    pub(super) link: Link,
     pub(super) member: Member,
     pub(super) config: BacnetConfig,
     pub(super) plan: Plan,
@@ -79,7 +79,7 @@ pub(super) struct BacnetDevice {
 
 impl BacnetDevice {
     pub(super) fn new(
-        endpoint: &Endpoint<Site>,
+        link: &Link,
         member: Member,
         (device, bacnet): (&Numbered, &BacnetConfig),
         positions: &Positions,
@@ -90,7 +90,7 @@ impl BacnetDevice {
         plan.told().into_iter().for_each(|(object, point)| told.entry(object).or_default().push(point));
         Self {
             topic: config.topic.clone(),
-            endpoint: endpoint.clone(),
+            link: link.clone(),
             member,
             config: bacnet.clone(),
             plan,
@@ -109,7 +109,7 @@ impl BacnetDevice {
             instance: Cell::new(bacnet.instance),
             marks: RefCell::default(),
             looked_at: Cell::default(),
-            past: Past::new((device, bacnet), positions, endpoint.shard().now().utc),
+            past: Past::new((device, bacnet), positions, link.shard().now().utc),
             reporter: OnceCell::new(),
             this: OnceCell::new(),
         }
@@ -181,14 +181,13 @@ impl BacnetDevice {
     }
 
     pub(super) fn now(&self) -> Now {
-        self.endpoint.shard().now()
+        self.link.shard().now()
     }
 
     /// Reads properties for a task.
     pub(super) fn read(&self, references: Vec<PropertyRef>, task: Task) -> Result<(), RequestError> {
-        let job = self
-            .endpoint
-            .with(|site, now| site.call(self.member, |device, client| device.read(now, client, references)));
+        let job =
+            self.link.with(|site, now| site.call(self.member, |device, client| device.read(now, client, references)));
         if let Some(job) = job.transpose()? {
             self.add_task(job, task);
         }
@@ -271,7 +270,8 @@ impl BacnetDevice {
         let sent = u32::from(self.config.socket.retries) + 1;
         self.silent_in_row.update(|silent| silent.saturating_add(sent));
         if self.silent_in_row.get() >= SILENT_MAX {
-            self.went(now, &why.to_string());
+            let why = self.link.trouble().unwrap_or_else(|| why.to_string());
+            self.went(now, &why);
         }
     }
 
@@ -356,7 +356,7 @@ impl BacnetDevice {
     /// Plans the parts again, for what the device takes and tells.
     pub(super) fn plan(&self, now: Now) {
         self.is_changed.set(false);
-        let parts = self.endpoint.look(|site| {
+        let parts = self.link.look(|site| {
             let device = site.device(self.member)?;
             Some(self.plan.parts(device, &self.subscribed.borrow()))
         });
@@ -434,7 +434,7 @@ impl DeviceSession for BacnetDevice {
         let priority = point.is_present_value().then(|| point.write_priority.unwrap_or(self.config.write_priority));
         let write = Write { reference: point.reference, value, priority };
         let job = self
-            .endpoint
+            .link
             .with(|site, now| site.call(self.member, |device, client| device.write(now, client, write, Some(until))));
         let job = job.transpose().map_err(|error| Refusal::new("busy", error.to_string()))?;
         let job = job.ok_or_else(|| Refusal::new("unknown_device", "the device is not here".to_owned()))?;

@@ -1,18 +1,20 @@
-//! The driver of BACnet/IP: one socket for many devices.
+//! The driver of BACnet/IP and BACnet/SC: one socket, or one connection to a hub, for many devices.
 //!
 //! ```text
-//! DeviceSession::poll ─▶ parts of the class ─▶ Site: Device ─ Client ─▶ one socket ─▶ devices, routers
+//! DeviceSession::poll ─▶ parts of the class ─▶ Site: Device ─ Client ─▶ one socket, or hub ─▶ devices, routers
 //!                              Reporter ◀─ values, status flags ◀─ answers, changed values ◀────┘
 //! ```
 //!
 //! Devices with the same settings of their socket share it. A device is asked what it takes before anything else; then its
 //! points are read by as many requests as that needs, and the objects whose changes it shall tell are subscribed to.
 //!
-//! Read first: this file, then `site.rs`, `device.rs`, `probe.rs` and `subscriptions.rs`.
+//! Read first: this file, then `site.rs`, `device.rs`, `probe.rs` and `subscriptions.rs`; `hub/mod.rs` for BACnet/SC.
 
 mod counters;
 mod decoder;
 mod device;
+mod hub;
+mod link;
 mod parts;
 mod past;
 mod probe;
@@ -21,21 +23,28 @@ mod subscriptions;
 mod values;
 
 use self::device::BacnetDevice;
+use self::hub::{HubOwner, HubSite, Targets};
+use self::link::Link;
 use self::site::{Member, Site, SiteEvent};
 use super::counters::Metric;
 use super::driver::{Context, DeviceSession, Driver, NotStarted, Starting, Stopping, Tabled};
-use crate::config::{BacnetConfig, BacnetSocket, DeviceConfig, Priority};
+use super::presence::Probed;
+use crate::config::{BacnetConfig, BacnetHub, BacnetSocket, DeviceConfig, Priority};
 use crate::trace::Decoder;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
-use tieline_bacnet::client::{ClientConfig, Counters};
+use tieline_bacnet::Peer;
+use tieline_bacnet::client::{ClientConfig, Counters, ForeignConfig};
 use tieline_bacnet::device::DeviceConfig as WireConfig;
+use tieline_bacnet::sc::connector::Counters as HubCounters;
 use tieline_core::{DeviceId, Now};
-use tieline_net::{Endpoint, EndpointOwner};
+use tieline_net::{Endpoint, EndpointOwner, Limits, Session};
+use tieline_transport::CLOSE_MAX;
 use tokio::task::JoinHandle;
 
 /// Requests on their way by one socket: each device has its own limit.
@@ -57,7 +66,7 @@ pub struct Bacnet {
 /// A socket with its devices.
 struct Socket {
     config: BacnetSocket,
-    endpoint: Endpoint<Site>,
+    link: Link,
     members: Members,
     task: Option<JoinHandle<()>>,
 }
@@ -71,6 +80,7 @@ struct Past {
     counters: Counters,
     changes: u64,
     logged: u64,
+    hubs: HubCounters,
 }
 
 impl Driver for Bacnet {
@@ -84,7 +94,7 @@ impl Driver for Bacnet {
             let old = socket.devices().find(|known| known.id() == device.id);
             let Some(old) = old else { continue };
             let configs = (device, bacnet);
-            let new = Rc::new(BacnetDevice::new(&socket.endpoint, old.member, configs, context.positions()));
+            let new = Rc::new(BacnetDevice::new(&socket.link, old.member, configs, context.positions()));
             socket.put(Some(Rc::clone(&new)), old.member);
             context.set_session(device.id, Rc::clone(&new) as Rc<dyn DeviceSession>);
             new.take_over(&old);
@@ -113,7 +123,7 @@ impl Bacnet {
         let (mut sockets, mut failed) = (Vec::<(BacnetSocket, Vec<Tabled>)>::new(), Vec::new());
         for device in devices {
             let socket = match bacnet_of(&device.0.config) {
-                Ok(bacnet) => bacnet.socket,
+                Ok(bacnet) => bacnet.socket.clone(),
                 Err(why) => {
                     failed.push(NotStarted { device: device.0.id, why });
                     continue;
@@ -167,18 +177,16 @@ impl Bacnet {
         for socket in &self.sockets {
             for device in socket.devices().filter(|device| devices.contains(&device.id())) {
                 device.end();
-                socket.endpoint.with(|site, now| site.remove(now, device.member));
+                socket.remove(device.member, bacnet_peer(&device));
                 socket.put(None, device.member);
                 self.past.changes += device.changes.get();
                 self.past.logged += device.past.records.get();
             }
         }
-        for mut socket in self.sockets.extract_if(.., |socket| socket.endpoint.look(Site::is_empty)) {
-            socket.endpoint.close();
-            if let Some(task) = socket.task.take() {
-                let _ = task.await;
-            }
-            counters::add(&mut self.past.counters, socket.endpoint.look(Site::counters));
+        for mut socket in self.sockets.extract_if(.., |socket| socket.link.look(Site::is_empty)) {
+            socket.close().await;
+            counters::add(&mut self.past.counters, socket.link.look(Site::counters));
+            socket.add_hub(&mut self.past.hubs);
         }
     }
 }
@@ -186,29 +194,85 @@ impl Bacnet {
 impl Socket {
     /// Opens the socket, and serves it.
     async fn open(context: &Context, config: BacnetSocket, priority: Option<Priority>) -> io::Result<Self> {
-        let endpoint = Endpoint::new(context.shard(), Site::new(client_config(config)));
         let members = Members::default();
-        let owner = SiteOwner { members: Rc::clone(&members), socket: config };
-        let task = context.open(&endpoint, owner, SocketAddr::V4(config.local), priority).await?;
-        Ok(Self { config, endpoint, members, task: Some(task) })
+        let owner = SiteOwner { members: Rc::clone(&members), foreign: config.foreign };
+        let (link, task) = match config.hub.clone() {
+            Some(hub) => Self::dial(context, &config, hub, owner, priority)?,
+            None => {
+                let endpoint = Endpoint::new(context.shard(), Site::new(client_config(&config)));
+                let task = context.open(&endpoint, owner, SocketAddr::V4(config.local), priority).await?;
+                (Link::Socket(endpoint), task)
+            }
+        };
+        Ok(Self { config, link, members, task: Some(task) })
+    }
+
+    /// Keeps a connection to a hub.
+    fn dial(
+        context: &Context,
+        config: &BacnetSocket,
+        hub: Arc<BacnetHub>,
+        owner: SiteOwner,
+        priority: Option<Priority>,
+    ) -> io::Result<(Link, JoinHandle<()>)> {
+        let targets = Targets::new(context, &hub, priority)?;
+        let mut seed = [0; 8];
+        let _ = aws_lc_rs::rand::fill(&mut seed);
+        let now = context.shard().now();
+        let site = HubSite::new(now, client_config(config), &hub, u64::from_be_bytes(seed));
+        let session = Session::new(context.shard(), site, Limits::default());
+        let task = tokio::task::spawn_local(hub::serve(session.clone(), targets, HubOwner::new(owner, hub)));
+        Ok((Link::Hub(session), task))
+    }
+
+    /// Removes a device of the site.
+    fn remove(&self, member: Member, peer: Peer) {
+        self.link.with(|site, now| site.remove(now, member));
+        if let Link::Hub(session) = &self.link {
+            session.with(|hub, now| hub.forget(now, peer.address));
+        }
+    }
+
+    /// Ends the socket, or takes leave of the hub.
+    async fn close(&mut self) {
+        let Some(mut task) = self.task.take() else { return };
+        match &self.link {
+            Link::Socket(endpoint) => endpoint.close(),
+            Link::Hub(session) => {
+                let is_connected = session.is_connected();
+                session.with(HubSite::stop);
+                if is_connected && tokio::time::timeout(CLOSE_MAX, &mut task).await.is_ok() {
+                    return;
+                }
+                session.close();
+            }
+        }
+        let _ = task.await;
+    }
+
+    /// Adds what was counted of a hub.
+    fn add_hub(&self, sum: &mut HubCounters) {
+        if let Link::Hub(session) = &self.link {
+            counters::add_hub(sum, session.look(HubSite::counters));
+        }
     }
 
     fn add(&self, context: &Context, tabled: &Tabled) -> io::Result<Rc<BacnetDevice>> {
         let config = &tabled.0.config;
         let bacnet = bacnet_of(config)?;
-        let member = self.endpoint.with(|site, _| site.add(bacnet.peer, bacnet.instance, wire_config(bacnet)));
-        let device = Rc::new(BacnetDevice::new(&self.endpoint, member, (&tabled.0, bacnet), context.positions()));
+        let member = self.link.with(|site, _| site.add(bacnet.peer, bacnet.instance, wire_config(bacnet)));
+        let device = Rc::new(BacnetDevice::new(&self.link, member, (&tabled.0, bacnet), context.positions()));
         let session = Rc::clone(&device) as Rc<dyn DeviceSession>;
         match context.add_device(tabled, config.priority, session) {
             Ok(reporter) => {
                 if let Some(tap) = context.tap(reporter.device()) {
-                    self.endpoint.with(|site, _| site.trace(member, tap));
+                    self.link.with(|site, _| site.trace(member, tap));
                 }
                 device.set_reporter(reporter);
                 device.past.begin(&device.topic);
             }
             Err(error) => {
-                self.endpoint.with(|site, now| site.remove(now, member));
+                self.link.with(|site, now| site.remove(now, member));
                 return Err(error);
             }
         }
@@ -242,20 +306,25 @@ pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> io::Result<Bo
 }
 
 /// Learns of a socket.
+#[derive(Clone)]
 struct SiteOwner {
     members: Members,
-    socket: BacnetSocket,
+    foreign: Option<ForeignConfig>,
 }
 
 impl SiteOwner {
     fn member(&self, member: Member) -> Option<Rc<BacnetDevice>> {
         self.members.borrow().get(member.0)?.clone()
     }
-}
 
-impl EndpointOwner<Site> for SiteOwner {
-    fn event(&mut self, _endpoint: &Endpoint<Site>, now: Now, event: SiteEvent) {
-        let bbmd = || self.socket.foreign.map(|foreign| foreign.bbmd.to_string()).unwrap_or_default();
+    /// A hub is there: devices that are away are asked at once.
+    fn probe_all(&self) {
+        let devices: Vec<_> = self.members.borrow().iter().flatten().cloned().collect();
+        devices.iter().filter(|device| device.presence.is_probed()).for_each(|device| device.probe());
+    }
+
+    fn handle(&self, now: Now, event: SiteEvent) {
+        let bbmd = || self.foreign.map(|foreign| foreign.bbmd.to_string()).unwrap_or_default();
         match event {
             SiteEvent::Device(member, event) => {
                 if let Some(device) = self.member(member) {
@@ -276,11 +345,21 @@ impl EndpointOwner<Site> for SiteOwner {
     }
 }
 
+impl EndpointOwner<Site> for SiteOwner {
+    fn event(&mut self, _endpoint: &Endpoint<Site>, now: Now, event: SiteEvent) {
+        self.handle(now, event);
+    }
+}
+
+const fn bacnet_peer(device: &BacnetDevice) -> Peer {
+    device.config.peer
+}
+
 fn bacnet_of(config: &DeviceConfig) -> io::Result<&BacnetConfig> {
     config.protocol.bacnet().ok_or_else(|| io::Error::other(format!("{} does not speak BACnet", config.topic)))
 }
 
-fn client_config(socket: BacnetSocket) -> ClientConfig {
+fn client_config(socket: &BacnetSocket) -> ClientConfig {
     ClientConfig {
         apdu_timeout: socket.apdu_timeout,
         retries: socket.retries,

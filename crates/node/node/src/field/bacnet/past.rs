@@ -287,7 +287,7 @@ impl BacnetDevice {
 
     fn read_log(&self, log: ObjectId, range: Range) -> Result<(), RequestError> {
         let job = self
-            .endpoint
+            .link
             .with(|site, now| site.call(self.member, |device, client| device.read_log(now, client, log, Some(range))));
         if let Some(job) = job.transpose()? {
             self.add_task(job, Task::Log);

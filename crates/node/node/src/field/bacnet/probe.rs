@@ -26,7 +26,7 @@ impl Probed for BacnetDevice {
         if self.is_asked.replace(true) {
             return;
         }
-        let asked = self.endpoint.with(|site, now| site.call(self.member, |device, client| device.learn(now, client)));
+        let asked = self.link.with(|site, now| site.call(self.member, |device, client| device.learn(now, client)));
         if !matches!(asked, Some(Ok(_))) {
             self.is_asked.set(false);
             probe_later(self.this.get(), 0);
@@ -79,7 +79,7 @@ impl BacnetDevice {
         // Some know themselves by their own number alone: they say it when they are asked who is there.
         let may_say = self.config.instance.is_none() && !failure.is_silence();
         if may_say {
-            let _ = self.endpoint.with(|site, _| site.ask_who(self.member));
+            let _ = self.link.with(|site, _| site.ask_who(self.member));
         }
         if let Some(reporter) = self.reporter().filter(|_| !may_say || failed > 0) {
             reporter.away(now, &self.words_of(failure));
@@ -88,6 +88,9 @@ impl BacnetDevice {
     }
 
     fn words_of(&self, failure: &Failure) -> String {
+        if let Some(trouble) = self.link.trouble().filter(|_| failure.is_silence()) {
+            return trouble;
+        }
         match self.config.instance {
             Some(instance) if matches!(failure, Failure::Error(_)) => {
                 format!("it is not device {instance}: {failure}")
@@ -103,7 +106,7 @@ impl BacnetDevice {
         if self.presence.went() {
             self.past.went(&self.topic);
             let instance = self.instance.get();
-            self.endpoint.with(|site, now| site.reset(now, self.member, instance));
+            self.link.with(|site, now| site.reset(now, self.member, instance));
             if let Some(reporter) = self.reporter() {
                 reporter.away(now, why);
             }
@@ -118,7 +121,7 @@ impl BacnetDevice {
         }
         if !self.presence.is_online() {
             if self.instance.replace(Some(instance)) != Some(instance) {
-                self.endpoint.with(|site, now| site.reset(now, self.member, Some(instance)));
+                self.link.with(|site, now| site.reset(now, self.member, Some(instance)));
                 self.is_asked.set(false);
             }
             return self.probe();
@@ -153,7 +156,7 @@ impl BacnetDevice {
             return;
         }
         // A device without marks may have restarted, too.
-        self.endpoint.with(|site, now| {
+        self.link.with(|site, now| {
             site.call(self.member, |device, client| {
                 device.resubscribe(now);
                 device.handle_timeout(now, client);
@@ -195,7 +198,7 @@ impl BacnetDevice {
                 Some(i16::try_from(seconds / 60).unwrap_or(0))
             }
         };
-        let set = self.endpoint.with(|site, now| site.set_time(now, self.member, local_offset_minutes));
+        let set = self.link.with(|site, now| site.set_time(now, self.member, local_offset_minutes));
         if let Err(error) = set {
             tracing::warn!(device = %self.topic, %error, "the clock of the device was not set");
         }

@@ -4,9 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{SocketAddr, SocketAddrV4};
 use std::rc::Rc;
 use tieline_bacnet::Peer;
+use tieline_bacnet::bvlc::Carried;
 use tieline_bacnet::client::{Client, ClientConfig, Counters, Event, RequestError, Target};
 use tieline_bacnet::device::{Device, DeviceConfig, DeviceEvent};
-use tieline_bacnet::dissect::{Sender, peer_of};
+use tieline_bacnet::dissect::{Sender, peer_of, peer_of_npdu};
 use tieline_core::{Deadlines, Instant, Now};
 use tieline_net::{DatagramMachine, Direction, Tap};
 
@@ -37,6 +38,8 @@ pub(super) struct Site {
     by_peer: HashMap<Peer, Vec<Member>>,
     /// The traced ones, by the address of the device or of its router.
     traced: HashMap<SocketAddrV4, Vec<Traced>>,
+    /// The link gives taps its own messages.
+    is_traced_by_link: bool,
     deadlines: Deadlines<Member>,
     events: VecDeque<SiteEvent>,
 }
@@ -64,9 +67,25 @@ impl Site {
             next_process: 1,
             by_peer: HashMap::new(),
             traced: HashMap::new(),
+            is_traced_by_link: false,
             deadlines: Deadlines::default(),
             events: VecDeque::new(),
         }
+    }
+
+    /// One whose messages another link than BACnet/IP carries, which calls [`Site::tap_carried`] and [`Site::tap_all`].
+    pub(super) fn traced_by_link(self) -> Self {
+        Self { is_traced_by_link: true, ..self }
+    }
+
+    /// Whether a device is traced.
+    pub(super) fn is_traced(&self) -> bool {
+        !self.traced.is_empty()
+    }
+
+    /// Takes a message of the network layer that another link carried.
+    pub(super) fn handle_carried(&mut self, now: Now, carried: Carried<'_>) {
+        self.client.handle_carried(now, carried);
     }
 
     /// Adds a device. Its changes are told apart from those of others by its number.
@@ -92,17 +111,32 @@ impl Site {
 
     /// Traces a datagram. What is of no device, such as a message of a router, is of all that are reached at its address.
     fn tap(&self, now: Now, direction: Direction, address: SocketAddrV4, datagram: &[u8]) {
-        if self.traced.is_empty() {
+        if self.traced.is_empty() || self.is_traced_by_link {
             return;
         }
-        let sender = match direction {
-            Direction::Sent => Sender::Client,
-            Direction::Received => Sender::Device,
-        };
-        let peer = peer_of(sender, address, datagram);
+        self.tap_peer(now, direction, (peer_of(sender_of(direction), address, datagram), address), datagram);
+    }
+
+    /// Traces what a link carries: a message of the network layer, and the one of the link in which it is.
+    pub(super) fn tap_carried(
+        &self,
+        now: Now,
+        direction: Direction,
+        address: SocketAddrV4,
+        (npdu, bytes): (&[u8], &[u8]),
+    ) {
+        self.tap_peer(now, direction, (peer_of_npdu(sender_of(direction), address, npdu), address), bytes);
+    }
+
+    /// Traces what is of no device.
+    pub(super) fn tap_all(&self, now: Now, direction: Direction, bytes: &[u8]) {
+        self.traced.values().flatten().for_each(|traced| traced.tap.moved(now, direction, bytes));
+    }
+
+    fn tap_peer(&self, now: Now, direction: Direction, (peer, address): (Option<Peer>, SocketAddrV4), bytes: &[u8]) {
         let here = self.traced.get(&peer.map_or(address, |peer| peer.address));
         for traced in here.into_iter().flatten().filter(|traced| peer.is_none_or(|peer| peer == traced.peer)) {
-            traced.tap.moved(now, direction, datagram);
+            traced.tap.moved(now, direction, bytes);
         }
     }
 
@@ -228,6 +262,49 @@ impl Site {
     }
 }
 
+const fn sender_of(direction: Direction) -> Sender {
+    match direction {
+        Direction::Sent => Sender::Client,
+        Direction::Received => Sender::Device,
+    }
+}
+
+/// What every link calls.
+impl Site {
+    /// Lets deadlines that have passed take effect.
+    pub(super) fn handle_due(&mut self, now: Now) {
+        self.client.handle_timeout(now);
+        while let Some((_, member)) = self.deadlines.take_next(now.mono) {
+            if let Some(Some(place)) = self.members.get_mut(member.0) {
+                place.armed = None;
+                place.device.handle_timeout(now, &mut self.client);
+            }
+            self.gather(member);
+        }
+    }
+
+    /// When [`Site::handle_due`] must be called at the latest.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.client.timeout().into_iter().chain(self.deadlines.timeout()).min()
+    }
+
+    /// Appends the next datagram, and says where it goes.
+    pub(super) fn next_datagram(&mut self, now: Now, out: &mut Vec<u8>) -> Option<SocketAddrV4> {
+        self.client.poll_transmit(now, out)
+    }
+
+    /// The next thing that the owner must know.
+    pub(super) fn next_event(&mut self, now: Now) -> Option<SiteEvent> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let event = self.client.poll_event()?;
+            self.dispatch(now, event);
+        }
+    }
+}
+
 impl DatagramMachine for Site {
     type Event = SiteEvent;
 
@@ -239,35 +316,22 @@ impl DatagramMachine for Site {
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        self.client.handle_timeout(now);
-        while let Some((_, member)) = self.deadlines.take_next(now.mono) {
-            if let Some(Some(place)) = self.members.get_mut(member.0) {
-                place.armed = None;
-                place.device.handle_timeout(now, &mut self.client);
-            }
-            self.gather(member);
-        }
+        self.handle_due(now);
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.client.timeout().into_iter().chain(self.deadlines.timeout()).min()
+        self.deadline()
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> Option<SocketAddr> {
         let start = out.len();
-        let to = self.client.poll_transmit(now, out)?;
+        let to = self.next_datagram(now, out)?;
         self.tap(now, Direction::Sent, to, out.get(start..).unwrap_or_default());
         Some(SocketAddr::V4(to))
     }
 
     fn poll_event(&mut self, now: Now) -> Option<SiteEvent> {
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Some(event);
-            }
-            let event = self.client.poll_event()?;
-            self.dispatch(now, event);
-        }
+        self.next_event(now)
     }
 }
 

@@ -23,7 +23,7 @@ impl BacnetDevice {
     fn subscribe_next(&self) {
         self.is_changed.set(true);
         let Some(object) = self.to_subscribe.borrow_mut().pop_front() else { return };
-        let asked = self.endpoint.with(|site, now| {
+        let asked = self.link.with(|site, now| {
             site.call(self.member, |device, client| {
                 let asked = device.subscribe(now, object);
                 device.handle_timeout(now, client);
@@ -72,7 +72,7 @@ impl BacnetDevice {
             old.subscribed.take().into_iter().partition(|object| self.told.contains_key(object));
         let waiting = old.to_subscribe.take();
         let over = over.into_iter().chain(old.told.keys().copied().filter(|object| !self.told.contains_key(object)));
-        self.endpoint.with(|site, now| {
+        self.link.with(|site, now| {
             site.call(self.member, |device, client| {
                 over.for_each(|object| device.unsubscribe(object));
                 device.handle_timeout(now, client);
