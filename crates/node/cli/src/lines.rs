@@ -1,6 +1,10 @@
 //! Lines of an operator on standard input, each answered by one: `ok`, or `error: …`.
 
-use std::io::{BufRead, Read, Write};
+use crate::signals;
+use serde_json::json;
+use std::io::{self, BufRead, Read, Write};
+use std::net::SocketAddr;
+use tokio::sync::oneshot;
 
 /// Bytes of the longest line.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -12,6 +16,32 @@ pub enum Done {
     Obeyed,
     /// It was the last.
     Quit,
+}
+
+/// Obeys an operator's lines until one quits the server, or SIGINT or SIGTERM come. Without an operator the server goes on.
+pub fn obey_until_quit(obey: impl FnMut(&str) -> Result<Done, String> + Send + 'static) -> anyhow::Result<()> {
+    let (quit, quitted) = oneshot::channel();
+    std::thread::Builder::new().name("lines".to_owned()).spawn(move || {
+        if read_lines(&mut io::stdin().lock(), &mut io::stdout(), obey) {
+            let _ = quit.send(());
+        }
+    })?;
+    signals::until_done(async {
+        if quitted.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })?;
+    Ok(())
+}
+
+/// Says where a server is to be reached.
+pub fn tell_listening(json: bool, address: SocketAddr) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match json {
+        true => writeln!(out, "{}", json!({ "listen": address.to_string() }))?,
+        false => writeln!(out, "listening on {address}")?,
+    }
+    out.flush()
 }
 
 /// Answers each line by one until the input ends; whether the last was to quit.

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use tieline_core::{Filter, Now, Timestamp, Topic};
+use tieline_core::{Filter, Now, Timestamp};
 use tieline_ledger::Image;
 use tieline_net::{Clock, Counters, ShardThread, SocketShards};
 use tieline_poll::DeviceState;
@@ -292,8 +292,7 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let history = history.map_err(|error| data(error.to_string()))?;
     let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
     let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
-    let keep_past = config.devices.iter().filter(|device| config.history.enabled && device.keeps_past());
-    let keep_past: Vec<Topic> = keep_past.map(|device| device.topic.clone()).collect();
+    let keep_past = crate::config::keep_past(config.devices.iter().map(|device| (device, config.history.enabled)));
     let positions = Positions::start(folder, &keep_past, last_ran).map_err(StartError::Thread)?;
     Ok(Data { lock, audit, control, ledger, opened, image, wall, clock_owner, history, traces, positions })
 }

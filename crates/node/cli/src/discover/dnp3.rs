@@ -3,26 +3,24 @@
 //! Of an outstation, class 0 and its attributes are read. Events are not asked for, and those that come unasked are not
 //! confirmed: they stay where they are, for the outstation's own master.
 
-use super::Counted;
 use super::args::Dnp3Args;
-use super::proposal::{DEVICES, Files, HEAD, plain_name};
+use super::proposal::{Files, Proposal, Proposed, plain_name};
+use super::walk::{Discovered, Walk, each_address};
 use crate::terminal;
 use anyhow::Result;
 use serde_json::json;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Now;
 use tieline_dnp3::app::{ALL_ATTRIBUTES, Found, Object};
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, Request, TaskOutcome, TimeSync};
 use tieline_dnp3::{Classes, PointType};
 use tieline_net::{Closed, Limits, Owner, Session, Shard, Target, connect};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 /// Names of tasks.
 const STATIC: u64 = 0;
@@ -57,15 +55,10 @@ pub fn discover(args: &Dnp3Args) -> Result<ExitCode> {
 
 /// All addresses, some of them at a time.
 async fn look(shard: &Rc<Shard>, args: &Dnp3Args) -> Vec<Outstation> {
-    let addresses: Vec<String> = args.places.iter().flat_map(|place| place.addresses(args.port)).collect();
-    let places = Arc::new(Semaphore::new(usize::from(args.together)));
-    let progress = Rc::new(RefCell::new(Counted::new(addresses.len(), "outstations")));
-    let found = Rc::new(RefCell::new(Vec::new()));
-    let mut tasks = Vec::new();
-    for address in addresses {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
-        let (shard, args, progress, found) = (Rc::clone(shard), args.clone(), Rc::clone(&progress), Rc::clone(&found));
-        tasks.push(tokio::task::spawn_local(async move {
+    let addresses = args.places.iter().flat_map(|place| place.addresses(args.port)).collect();
+    each_address(addresses, (args.together, args.json), "outstations", |walk: Rc<Walk<Outstation>>, address| {
+        let (shard, args) = (Rc::clone(shard), args.clone());
+        async move {
             let mut count = 0;
             for link in &args.outstations.0 {
                 match look_for(&shard, &address, *link, &args).await {
@@ -73,24 +66,15 @@ async fn look(shard: &Rc<Shard>, args: &Dnp3Args) -> Vec<Outstation> {
                     Answer::Silent => {}
                     Answer::Outstation(outstation) => {
                         count += 1;
-                        progress.borrow().line.clear();
-                        // A reader that has gone ends the process with its next write.
-                        let _ = outstation.print(args.json);
-                        found.borrow_mut().push(*outstation);
+                        walk.found(*outstation);
                     }
                 }
-                progress.borrow().show();
+                walk.show();
             }
-            progress.borrow_mut().count(count);
-            progress.borrow().show();
-            drop(place);
-        }));
-    }
-    for task in tasks {
-        let _ = task.await;
-    }
-    progress.borrow().line.clear();
-    found.take()
+            count
+        }
+    })
+    .await
 }
 
 /// Who answers.
@@ -229,7 +213,9 @@ impl Outstation {
         let points = if points.is_empty() { "no points in class 0".to_owned() } else { points };
         terminal::one_line(&format!("outstation {}: {said}; {points}", self.link)).into_owned()
     }
+}
 
+impl Discovered for Outstation {
     fn print(&self, json: bool) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         let Self { address, link, identity: [manufacturer, model, version, serial], points } = self;
@@ -248,22 +234,19 @@ impl Outstation {
 
 /// A table for each outstation, and a point list for each.
 fn files(outstations: &[Outstation], master: u16) -> Files {
-    let (mut files, mut tables) = (Files::new(), HEAD.to_owned());
+    let mut proposal = Proposal::default();
     for (number, outstation) in (1..).zip(outstations) {
         let name = name_of(outstation, number);
-        let list = format!("{name}.csv");
-        let _ = write!(
-            tables,
-            "\n# {}\n[device.{name}]\ntopic = \"site/{name}\"\nprotocol = \"dnp3\"\naddress = \"{}\"\npoints = \"{list}\"\n\
-             dnp3 = {{ master = {master}, outstation = {} }}\n",
-            outstation.words(),
-            outstation.address,
-            outstation.link
-        );
-        files.insert(list, list_of(outstation));
+        proposal.add(&Proposed {
+            words: &outstation.words(),
+            name: &name,
+            protocol: "dnp3",
+            address: &outstation.address,
+            more: &format!("dnp3 = {{ master = {master}, outstation = {} }}\n", outstation.link),
+            list: &list_of(outstation),
+        });
     }
-    files.insert(DEVICES.to_owned(), tables);
-    files
+    proposal.into_files()
 }
 
 fn name_of(outstation: &Outstation, number: usize) -> String {

@@ -7,11 +7,12 @@ mod hosts;
 mod modbus;
 mod progress;
 mod proposal;
+mod walk;
 
 use crate::{log, signals};
 use anyhow::{Result, anyhow};
 use args::DiscoverVerb;
-use progress::{Counted, Progress};
+use progress::Progress;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;

@@ -2,16 +2,64 @@
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
 /// The file of the devices.
-pub const DEVICES: &str = "devices.toml";
+const DEVICES: &str = "devices.toml";
 /// How it begins.
-pub const HEAD: &str = "# Devices that were found. Change the topics, and the point lists, as the site has them.\n";
+const HEAD: &str = "# Devices that were found. Change the topics, and the point lists, as the site has them.\n";
 
 /// Files by name.
 pub type Files = BTreeMap<String, String>;
+
+/// A device with its point list.
+pub struct Proposed<'a> {
+    /// What it says of itself.
+    pub words: &'a str,
+    /// Of its table, its topic and its list.
+    pub name: &'a str,
+    /// The word of `protocol`.
+    pub protocol: &'a str,
+    /// Where it is.
+    pub address: &'a str,
+    /// Further lines of its table.
+    pub more: &'a str,
+    /// Its point list.
+    pub list: &'a str,
+}
+
+/// The tables of devices, and their point lists.
+pub struct Proposal {
+    files: Files,
+    tables: String,
+}
+
+impl Default for Proposal {
+    fn default() -> Self {
+        Self { files: Files::new(), tables: HEAD.to_owned() }
+    }
+}
+
+impl Proposal {
+    /// Adds a device.
+    pub fn add(&mut self, device: &Proposed<'_>) {
+        let Proposed { words, name, protocol, address, more, list } = device;
+        let _ = write!(
+            self.tables,
+            "\n# {words}\n[device.{name}]\ntopic = \"site/{name}\"\nprotocol = \"{protocol}\"\naddress = \"{address}\"\n\
+             points = \"{name}.csv\"\n{more}"
+        );
+        self.files.insert(format!("{name}.csv"), (*list).to_owned());
+    }
+
+    /// All files.
+    pub fn into_files(mut self) -> Files {
+        self.files.insert(DEVICES.to_owned(), self.tables);
+        self.files
+    }
+}
 
 /// Writes the files. Nothing is overwritten.
 ///

@@ -6,11 +6,11 @@ mod told;
 use super::args::OutstationArgs;
 use super::transport::Medium;
 use crate::args::SecureArgs;
-use crate::lines::{Done, read_lines};
-use crate::{log, signals};
+use crate::lines::{Done, obey_until_quit, tell_listening};
+use crate::log;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
@@ -22,7 +22,7 @@ use tieline_outstation::server::{AddressedLine, Folder, Line, SESSIONS_MAX, Serv
 use tieline_transport::secure::StationSecurity;
 use tieline_transport::secure::read_key;
 use tieline_transport::{CertificateCache, Transport};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// A line, and where its answer goes.
 type Asked = (AddressedLine, blocking::SyncSender<Result<(), String>>);
@@ -44,27 +44,12 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
     })?;
     let address = reported.recv().map_err(|_| anyhow!("the outstation ended before it began"))?;
     let address = address.with_context(|| format!("cannot serve, {transport}"))?;
-    let mut out = std::io::stdout().lock();
     match (args.connect.is_some(), json) {
-        (false, true) => writeln!(out, "{}", json!({ "listen": address.to_string() }))?,
-        (false, false) => writeln!(out, "listening on {address}")?,
-        (true, true) => writeln!(out, "{}", json!({ "connect": transport.to_string() }))?,
-        (true, false) => writeln!(out, "connecting to {transport}")?,
+        (false, _) => tell_listening(json, address)?,
+        (true, true) => writeln!(io::stdout(), "{}", json!({ "connect": transport.to_string() }))?,
+        (true, false) => writeln!(io::stdout(), "connecting to {transport}")?,
     }
-    out.flush()?;
-    drop(out);
-    let (quit, quitted) = oneshot::channel();
-    std::thread::Builder::new().name("lines".to_owned()).spawn(move || {
-        if read_lines(&mut std::io::stdin().lock(), &mut std::io::stdout(), |text| obey(text, &lines)) {
-            let _ = quit.send(());
-        }
-    })?;
-    signals::until_done(async {
-        // Without an operator the outstation goes on.
-        if quitted.await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })?;
+    obey_until_quit(move |text| obey(text, &lines))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -119,6 +104,7 @@ fn obey(text: &str, lines: &mpsc::Sender<Asked>) -> Result<Done, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lines::read_lines;
 
     #[test]
     fn lines_end_with_the_input() {

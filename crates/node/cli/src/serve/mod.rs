@@ -4,8 +4,8 @@ pub mod args;
 pub mod bacnet;
 pub mod modbus;
 
-use crate::lines::{Done, read_lines};
-use crate::{signals, terminal};
+use crate::lines::{Done, obey_until_quit, tell_listening};
+use crate::terminal;
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 use std::future::Future;
@@ -23,7 +23,7 @@ use tieline_node::config::{
     read_served_points,
 };
 use tieline_outstation::points::{Faults, ListedPoint, WrittenPoint};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// What a line may say.
 const LINES: &str = "set <point> <value>, or quit";
@@ -85,26 +85,8 @@ where
     })?;
     let address = reported.recv().map_err(|_| anyhow!("the server ended before it began"))?;
     let address = address.context("cannot listen")?;
-    let mut out = io::stdout().lock();
-    if json {
-        writeln!(out, "{}", json!({ "listen": address.to_string() }))?;
-    } else {
-        writeln!(out, "listening on {address}")?;
-    }
-    out.flush()?;
-    drop(out);
-    let (quit, quitted) = oneshot::channel();
-    std::thread::Builder::new().name("lines".to_owned()).spawn(move || {
-        if read_lines(&mut io::stdin().lock(), &mut io::stdout(), |text| obey(text, &lines)) {
-            let _ = quit.send(());
-        }
-    })?;
-    signals::until_done(async {
-        // Without an operator the server goes on.
-        if quitted.await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })?;
+    tell_listening(json, address)?;
+    obey_until_quit(move |text| obey(text, &lines))?;
     Ok(ExitCode::SUCCESS)
 }
 

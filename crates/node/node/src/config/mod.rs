@@ -56,6 +56,7 @@ pub use topics::{TopicKind, TopicRule};
 pub use trace::TraceConfig;
 
 use std::path::Path;
+use tieline_core::Topic;
 use tieline_service::reader::Document;
 use tieline_service::{parse, reader};
 use tieline_views::View;
@@ -87,6 +88,12 @@ pub fn load(path: &Path, checks: Checks) -> Result<Config, ConfigError> {
     let config = from_text_with(&path.display().to_string(), &text, folder, checks)?;
     let listen = Some((config.http.listen, config.mqtt.listen));
     Ok(Config { source: Source { file: Some(path.to_owned()), devices_of: None, listen }, ..config })
+}
+
+/// The topics of the devices that keep their own past, among those that are recorded.
+pub fn keep_past<'a>(devices: impl IntoIterator<Item = (&'a DeviceConfig, bool)>) -> Vec<Topic> {
+    let keep_past = devices.into_iter().filter(|(device, is_recorded)| *is_recorded && device.keeps_past());
+    keep_past.map(|(device, _)| device.topic.clone()).collect()
 }
 
 /// Reads a configuration from text, its words alone; point lists are found beside `folder`.

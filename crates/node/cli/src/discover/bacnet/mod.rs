@@ -1,5 +1,6 @@
 //! BACnet/IP devices, and those behind routers: who says that it is there, and which objects it has.
 
+mod heard;
 mod object;
 mod proposal;
 mod reading;

@@ -3,7 +3,7 @@
 use super::object::Object;
 use super::reading::Found;
 use crate::discover::args::BacnetArgs;
-use crate::discover::proposal::{DEVICES, Files, HEAD, plain_name};
+use crate::discover::proposal::{Files, Proposal, Proposed, plain_name};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -20,25 +20,23 @@ const HEADER: &str = "name,type,index,property,unit,states,writable,min,max,tren
 
 /// A table for each device, and a point list for each.
 pub fn files(devices: &[Found], args: &BacnetArgs) -> Files {
-    let (mut files, mut tables, mut names) = (Files::new(), HEAD.to_owned(), HashSet::new());
+    let (mut proposal, mut names) = (Proposal::default(), HashSet::new());
     for device in devices {
         let instance = device.instance.unwrap_or_default();
         let said = device.profile.as_ref().map(|profile| plain_name(&profile.name)).filter(|name| !name.is_empty());
         let name = said.map_or_else(|| format!("bacnet-{instance}"), |said| format!("{said}-{instance}"));
         let name = unique(name, &mut names);
-        let list = format!("{name}.csv");
-        let _ = write!(
-            tables,
-            "\n# {}\n[device.{name}]\ntopic = \"site/{name}\"\nprotocol = \"bacnet\"\naddress = \"{}\"\npoints = \"{list}\"\n\
-             poll = {{ every = \"10s\" }}\nbacnet = {{ {} }}\n",
-            device.words(),
-            device.peer.address,
-            settings(device, args).join(", "),
-        );
-        files.insert(list, list_of(device));
+        let settings = settings(device, args).join(", ");
+        proposal.add(&Proposed {
+            words: &device.words(),
+            name: &name,
+            protocol: "bacnet",
+            address: &device.peer.address.to_string(),
+            more: &format!("poll = {{ every = \"10s\" }}\nbacnet = {{ {settings} }}\n"),
+            list: &list_of(device),
+        });
     }
-    files.insert(DEVICES.to_owned(), tables);
-    files
+    proposal.into_files()
 }
 
 fn settings(device: &Found, args: &BacnetArgs) -> Vec<String> {

@@ -5,14 +5,15 @@
 //!        └ addresses of which nothing is heard: asked for their object identifier ─┘
 //! ```
 
+use super::heard::Heard;
 use super::reading::{Found, Reading, Step};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
+use tieline_bacnet::Peer;
 use tieline_bacnet::client::{Client, ClientConfig, Event, Target};
 use tieline_bacnet::device::DeviceEvent;
 use tieline_bacnet::service::IAm;
-use tieline_bacnet::{INSTANCE_ANY, Peer};
 use tieline_core::{Instant, Now};
 use tieline_net::DatagramMachine;
 
@@ -75,10 +76,7 @@ pub struct Survey {
     targets: VecDeque<Target>,
     /// Discoveries that the client has.
     asking: usize,
-    /// All that have been heard of, and the instance that each said.
-    heard: BTreeMap<Peer, u32>,
-    /// Where each instance was heard of first.
-    by_instance: BTreeMap<u32, Peer>,
+    heard: Heard,
     /// Addresses that are asked themselves if nothing is heard of them.
     addresses: Vec<Peer>,
     waiting: VecDeque<Reading>,
@@ -100,8 +98,7 @@ impl Survey {
             phase: if plan.client.foreign.is_some() { Phase::Registering } else { Phase::Asking },
             targets: plan.targets.iter().copied().collect(),
             asking: 0,
-            heard: BTreeMap::new(),
-            by_instance: BTreeMap::new(),
+            heard: Heard::new(plan.instances),
             addresses: addresses.into_iter().collect(),
             waiting: VecDeque::new(),
             active: BTreeMap::new(),
@@ -193,9 +190,7 @@ impl Survey {
 
     fn heard_of(&mut self, peer: Peer, i_am: &IAm) {
         let instance = i_am.device.instance();
-        let (low, high) = self.plan.instances;
-        let is_new = instance != INSTANCE_ANY && (low..=high).contains(&instance) && !self.heard.contains_key(&peer);
-        if !is_new || self.phase == Phase::Done {
+        if !self.heard.is_new(peer, instance) || self.phase == Phase::Done {
             return;
         }
         if self.heard.len() >= DEVICES_MAX {
@@ -209,25 +204,8 @@ impl Survey {
         }
     }
 
-    /// Notes who is where.
     fn add(&mut self, peer: Peer, instance: u32) {
-        self.heard.insert(peer, instance);
-        let first = *self.by_instance.entry(instance).or_insert(peer);
-        if first != peer {
-            let warning =
-                format!("the instance {instance} is at {first} and at {peer}: an instance is to be of one device");
-            self.events.push_back(SurveyEvent::Warning(warning));
-        }
-    }
-
-    /// Notes a device that did not say who it is, but answers; false where it is not looked for, or known.
-    fn add_silent(&mut self, peer: Peer, instance: u32) -> bool {
-        let (low, high) = self.plan.instances;
-        let is_new = (low..=high).contains(&instance) && !self.by_instance.contains_key(&instance);
-        if is_new {
-            self.add(peer, instance);
-        }
-        is_new
+        self.events.extend(self.heard.add(peer, instance).map(SurveyEvent::Warning));
     }
 
     /// Lets devices begin that wait.
@@ -235,7 +213,7 @@ impl Survey {
         while self.active.len() < self.plan.together
             && let Some(mut reading) = self.waiting.pop_front()
         {
-            if !reading.found.is_heard && self.heard.contains_key(&reading.found.peer) {
+            if !reading.found.is_heard && self.heard.has(reading.found.peer) {
                 continue;
             }
             match reading.device.learn(now, &mut self.client) {
@@ -250,8 +228,11 @@ impl Survey {
         while let Some(event) = reading.device.poll_event() {
             let step = match event {
                 DeviceEvent::Learned(Ok(profile)) => {
-                    if !reading.found.is_heard && !self.add_silent(reading.found.peer, profile.instance) {
-                        return;
+                    if !reading.found.is_heard {
+                        if !self.heard.is_new_instance(profile.instance) {
+                            return;
+                        }
+                        self.add(reading.found.peer, profile.instance);
                     }
                     reading.learned(profile);
                     if self.plan.reads_objects { reading.list(now, &mut self.client) } else { Step::Done }
@@ -295,7 +276,7 @@ impl Survey {
             self.phase = Phase::Asked;
             // What is heard from behind a router says nothing of the router itself.
             let addresses = std::mem::take(&mut self.addresses);
-            let silent = addresses.into_iter().filter(|peer| !self.heard.contains_key(peer));
+            let silent = addresses.into_iter().filter(|peer| !self.heard.has(*peer));
             self.waiting.extend(silent.map(|peer| Reading::new(peer, None, None)));
         }
         self.begin(now);

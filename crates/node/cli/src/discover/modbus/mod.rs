@@ -4,21 +4,18 @@ mod link;
 mod proposal;
 mod sunspec;
 
-use super::Counted;
 use super::args::DiscoverArgs;
+use super::walk::{Discovered, Walk, each_address};
 use crate::terminal;
 use anyhow::Result;
 use link::{Heard, Link};
 use serde_json::json;
-use std::cell::RefCell;
 use std::io::Write;
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::sync::Arc;
 use sunspec::{Found, Model};
 use tieline_modbus::{ReadCode, Request, Response, Table};
 use tieline_net::Shard;
-use tokio::sync::Semaphore;
 
 /// A device that answered.
 #[derive(Clone, Debug)]
@@ -44,7 +41,9 @@ impl Device {
         let models = if models.is_empty() { String::new() } else { format!(", SunSpec {}", models.join(" ")) };
         terminal::one_line(&(said + &models)).into_owned()
     }
+}
 
+impl Discovered for Device {
     fn print(&self, json: bool) -> std::io::Result<()> {
         let Self { address, unit, identity: [manufacturer, model, version, serial], models, points } = self;
         let mut out = std::io::stdout().lock();
@@ -71,32 +70,17 @@ pub fn discover(args: &DiscoverArgs, only_sunspec: bool) -> Result<ExitCode> {
 
 /// All addresses, some of them at a time.
 async fn look(shard: &Rc<Shard>, args: &DiscoverArgs, only_sunspec: bool) -> Vec<Device> {
-    let addresses: Vec<String> = args.places.iter().flat_map(|place| place.addresses(args.port)).collect();
-    let places = Arc::new(Semaphore::new(usize::from(args.together)));
-    let progress = Rc::new(RefCell::new(Counted::new(addresses.len(), "devices")));
-    let found = Rc::new(RefCell::new(Vec::new()));
-    let mut tasks = Vec::new();
-    for address in addresses {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
-        let (shard, args, progress, found) = (Rc::clone(shard), args.clone(), Rc::clone(&progress), Rc::clone(&found));
-        tasks.push(tokio::task::spawn_local(async move {
+    let addresses = args.places.iter().flat_map(|place| place.addresses(args.port)).collect();
+    each_address(addresses, (args.together, args.json), "devices", |walk: Rc<Walk<Device>>, address| {
+        let (shard, args) = (Rc::clone(shard), args.clone());
+        async move {
             let here = look_at(&shard, &address, &args, only_sunspec).await;
-            progress.borrow_mut().count(here.len());
-            for device in here {
-                progress.borrow().line.clear();
-                // A reader that has gone ends the process with its next write.
-                let _ = device.print(args.json);
-                found.borrow_mut().push(device);
-            }
-            progress.borrow().show();
-            drop(place);
-        }));
-    }
-    for task in tasks {
-        let _ = task.await;
-    }
-    progress.borrow().line.clear();
-    found.take()
+            let count = here.len();
+            here.into_iter().for_each(|device| walk.found(device));
+            count
+        }
+    })
+    .await
 }
 
 /// One address.

@@ -1,28 +1,23 @@
 //! The files that are proposed for Modbus devices.
 
 use super::Device;
-use crate::discover::proposal::{DEVICES, Files, HEAD, plain_name};
+use crate::discover::proposal::{Files, Proposal, Proposed, plain_name};
 use std::fmt::Write as _;
 
 /// A table for each device, and a point list for each.
 pub fn files(devices: &[Device]) -> Files {
-    let mut files = Files::new();
-    let mut tables = HEAD.to_owned();
+    let mut proposal = Proposal::default();
     for (number, device) in (1..).zip(devices) {
-        let name = name_of(device, number);
-        let list = format!("{name}.csv");
-        let _ = write!(
-            tables,
-            "\n# {}\n[device.{name}]\ntopic = \"site/{name}\"\nprotocol = \"modbus\"\naddress = \"{}\"\npoints = \"{list}\"\n\
-             poll = {{ every = \"10s\" }}\nmodbus = {{ unit = {} }}\n",
-            device.words(),
-            device.address,
-            device.unit
-        );
-        files.insert(list, list_of(device));
+        proposal.add(&Proposed {
+            words: &device.words(),
+            name: &name_of(device, number),
+            protocol: "modbus",
+            address: &device.address,
+            more: &format!("poll = {{ every = \"10s\" }}\nmodbus = {{ unit = {} }}\n", device.unit),
+            list: &list_of(device),
+        });
     }
-    files.insert(DEVICES.to_owned(), tables);
-    files
+    proposal.into_files()
 }
 
 /// A name for tables and topics.

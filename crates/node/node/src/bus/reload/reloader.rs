@@ -323,8 +323,7 @@ fn read_again(source: &Source) -> Result<Config, ReloadError> {
 
 /// The devices that keep their own past.
 fn keep_past(devices: &[Numbered]) -> Vec<Topic> {
-    let keep_past = devices.iter().filter(|device| device.recorded && device.config.keeps_past());
-    keep_past.map(|device| device.config.topic.clone()).collect()
+    crate::config::keep_past(devices.iter().map(|device| (&device.config, device.recorded)))
 }
 
 /// Which devices can be commanded otherwise than before.

@@ -2,7 +2,8 @@
 //! their first record. A file begins with a record that says the chain of the one before.
 
 use super::chain::{Chain, Said};
-use super::{AuditLine, ChainedLine, Entry, end_of, follow};
+use super::writer::{end_of, follow};
+use super::{AuditLine, ChainedLine, Entry};
 use crate::config::AuditConfig;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};

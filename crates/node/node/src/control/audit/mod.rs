@@ -13,6 +13,7 @@ mod chain;
 mod files;
 mod pages;
 mod verify;
+mod writer;
 
 pub use chain::Chain;
 pub use files::FileCounts;
@@ -21,26 +22,21 @@ pub use verify::{Fault, Verified, verify};
 
 use super::state::{StateChange, StateFile};
 use crate::config::AuditConfig;
-use files::{Open, RECENT_MAX};
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
-use tieline_core::Timestamp;
+use std::time::Duration;
 use tieline_history::{HUNG_AFTER, RunningInstant};
+use writer::Writer;
 
 /// Records that may wait for the disk; a command beyond them is refused.
 const WAITING_MAX: usize = 1024;
 /// Bytes of one text of a record; a longer one is cut, and ends with `…`.
 pub const TEXT_BYTES_MAX: usize = 512;
-/// How soon a file that failed is tried again.
-const RETRY: Duration = Duration::from_secs(1);
-/// What must fit before commands go out again.
-const PROBE: [u8; 512] = [b' '; 512];
 
 /// One line of the log.
 #[derive(Clone, Debug, schemars::JsonSchema, Serialize, serde::Deserialize)]
@@ -158,12 +154,11 @@ impl AuditLog {
         let shown = Arc::new(Mutex::new(Shown::default()));
         let (entries, incoming) = sync_channel(WAITING_MAX);
         let (state, shared) = (StateFile::new(folder.to_owned()), Arc::clone(&shown));
-        let mut owner = FileOwner { folder: folder.to_owned(), config, file: None, state, shown: shared };
-        owner.recover();
+        let writer = Writer::start(folder, config, state, shared);
         let (ends, ended) = sync_channel(0);
         let body = move || {
             let _ends: SyncSender<()> = ends;
-            owner.run(&incoming);
+            writer.run(&incoming);
         };
         let thread = std::thread::Builder::new().name("audit".to_owned()).spawn(body)?;
         let folder = folder.to_owned();
@@ -227,159 +222,6 @@ impl Drop for AuditLog {
             let _ = thread.join();
         }
     }
-}
-
-/// The thread that writes.
-struct FileOwner {
-    folder: PathBuf,
-    config: AuditConfig,
-    file: Option<Open>,
-    state: StateFile,
-    shown: Arc<Mutex<Shown>>,
-}
-
-impl FileOwner {
-    fn run(mut self, incoming: &Receiver<Entry>) {
-        loop {
-            let in_trouble = lock(&self.shown).trouble.is_some();
-            let first = match in_trouble {
-                false => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                true => incoming.recv_timeout(RETRY),
-            };
-            match first {
-                Ok(first) => self.write(std::iter::once(first).chain(incoming.try_iter()).collect()),
-                Err(RecvTimeoutError::Timeout) => self.recover(),
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-        }
-    }
-
-    /// Opens the file where that failed, and looks whether it takes a record.
-    fn recover(&mut self) {
-        let opened = match self.file.take() {
-            Some(open) => Ok((open, None)),
-            None => Open::new(&self.folder, self.config).map(|(open, recent)| (open, Some(recent))),
-        };
-        let tried = opened.and_then(|(mut open, recent)| {
-            let (probed, cut) = (open.append(&PROBE), open.cut());
-            if let Some(recent) = recent {
-                lock(&self.shown).recent = recent;
-            }
-            lock(&self.shown).files = open.counts();
-            self.file = Some(open);
-            probed.and(cut)
-        });
-        self.note(tried.err());
-    }
-
-    fn note(&self, error: Option<io::Error>) {
-        let trouble = error.map(|error| error.to_string());
-        let known = std::mem::replace(&mut lock(&self.shown).trouble, trouble.clone());
-        match (known, trouble) {
-            (known, Some(error)) if known.as_ref() != Some(&error) => {
-                tracing::warn!(error, "the audit log cannot be written; commands are refused");
-            }
-            (Some(_), None) => tracing::info!("the audit log goes on"),
-            _ => {}
-        }
-    }
-
-    fn write(&mut self, entries: Vec<Entry>) {
-        lock(&self.shown).under_way = Some(RunningInstant::now());
-        let stored = self.store(&entries);
-        let durable = self.write_durably(&entries);
-        lock(&self.shown).under_way = None;
-        for Entry { state, afterwards, .. } in entries {
-            if let Some(run) = afterwards {
-                run(durable && (stored || state.is_none()));
-            }
-        }
-    }
-
-    /// Writes what control keeps; false where some of it could not be.
-    fn store(&mut self, entries: &[Entry]) -> bool {
-        let mut changes = entries.iter().filter_map(|entry| entry.state.as_ref()).peekable();
-        if changes.peek().is_none() {
-            return true;
-        }
-        // After one that failed, those that follow would leave a gap.
-        let written = changes.try_for_each(|change| self.state.write(change));
-        let trouble = written.as_ref().err().map(|error| format!("control.jsonl: {error}"));
-        let known = std::mem::replace(&mut lock(&self.shown).state_trouble, trouble.clone());
-        match (known, trouble) {
-            (known, Some(error)) if known.as_ref() != Some(&error) => {
-                tracing::warn!(
-                    error,
-                    "the state of control cannot be written; commands under reservations are refused"
-                );
-            }
-            (Some(_), None) => tracing::info!("the state of control is written again"),
-            _ => {}
-        }
-        written.is_ok()
-    }
-
-    fn write_durably(&mut self, entries: &[Entry]) -> bool {
-        if lock(&self.shown).trouble.is_some() {
-            self.recover();
-        }
-        let written = match &mut self.file {
-            Some(open) if lock(&self.shown).trouble.is_none() => {
-                let written = open.write(entries);
-                self.note(written.as_ref().err().map(|error| io::Error::new(error.kind(), error.to_string())));
-                written.ok()
-            }
-            Some(_) | None => None,
-        };
-        let durable = written.is_some();
-        if let Some(lines) = written {
-            let mut shown = lock(&self.shown);
-            shown.recent.extend(lines);
-            let over = shown.recent.len().saturating_sub(RECENT_MAX);
-            shown.recent.drain(..over);
-            shown.files = self.file.as_ref().map(Open::counts).unwrap_or_default();
-        }
-        durable
-    }
-}
-
-/// Notes the last record of each command under way: a point takes one at a time.
-fn follow(unfinished: &mut BTreeMap<String, AuditLine>, line: &AuditLine) {
-    match line.phase.as_str() {
-        "requested" | "sent" => drop(unfinished.insert(line.topic.clone(), line.clone())),
-        // Of another request, which was not taken.
-        "refused"
-        | "denied"
-        | "login_refused"
-        | "session_ended"
-        | "policy"
-        | "clock"
-        // Of a command that has ended, or of none.
-        | "confirmed"
-        | "unconfirmed"
-        | "reserved"
-        | "preempted"
-        | "reservation_ended"
-        | "holder_gone"
-        | "lease_expired"
-        | "override_on"
-        | "override_off"
-        | files::CONTINUED
-        | files::REMOVED => {}
-        _ => drop(unfinished.remove(&line.topic)),
-    }
-}
-
-/// The last record of a command that was under way when the node stopped.
-fn end_of(line: AuditLine, id: u64) -> AuditLine {
-    let (phase, detail) = match line.phase.as_str() {
-        "sent" => ("unanswered", "the node stopped before the outcome came; the command may have been carried out"),
-        _ => ("dropped", "the node stopped before it was sent"),
-    };
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let time = Timestamp::default().later(since_1970).to_string();
-    let (phase, reason, detail) = (phase.to_owned(), "restart".to_owned(), detail.to_owned());
-    AuditLine { id, time, phase, reason, detail, ..line }
 }
 
 /// What the lock guards is whole between statements.
