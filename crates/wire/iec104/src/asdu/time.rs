@@ -119,7 +119,7 @@ pub enum TimeTag {
 }
 
 impl TimeTag {
-    pub(super) const fn form(self) -> TimeForm {
+    pub(crate) const fn form(self) -> TimeForm {
         match self {
             Self::None => TimeForm::None,
             Self::Cp24(_) => TimeForm::Cp24,

@@ -2,7 +2,10 @@
 
 mod client;
 mod codec;
+mod dissect;
 mod link;
+mod pair;
+mod server;
 mod station;
 
 use std::time::Duration;
