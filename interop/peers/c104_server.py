@@ -127,9 +127,9 @@ class Controlled:
 
 def plain(value):
     """A value of the library as JSON."""
-    if isinstance(value, (bool, float)) or value is None:
+    if isinstance(value, bool) or value is None:
         return value
-    return int(value) if hasattr(value, "__int__") else float(value) if hasattr(value, "__float__") else str(value)
+    return str(value) if isinstance(value, c104.Byte32) else float(value) if hasattr(value, "__float__") else int(value)
 
 
 def main():

@@ -72,11 +72,15 @@ impl DeviceOwner {
     }
 
     fn ended(&self, now: Now, origin: Origin, outcome: Outcome) {
+        if matches!(outcome, Outcome::Done | Outcome::Refused { .. }) {
+            self.reporter.alive(now);
+        }
         match origin {
             Origin::Own(procedure, common_address) => {
                 if outcome != Outcome::Done {
                     let why = words(&outcome);
-                    self.reporter.poll_error(now, &format!("{procedure:?} of common address {common_address}: {why}"));
+                    let asked = procedure.name();
+                    self.reporter.poll_error(now, &format!("{asked} of common address {common_address}: {why}"));
                 }
                 self.connection.start.set(worse(self.connection.start.get(), result_of(&outcome)));
             }
@@ -99,7 +103,8 @@ fn words(outcome: &Outcome) -> String {
         Outcome::Done => "done".to_owned(),
         Outcome::Refused { cause, at_select } => {
             let select = if *at_select { "the select" } else { "it" };
-            format!("the station refuses {select} with cause {cause}")
+            let negative = if cause.is_unknown() { "" } else { ", negative" };
+            format!("the station refuses {select} with cause {cause}{negative}")
         }
         Outcome::Failed { reason, .. } => reason.to_string(),
     }
@@ -178,11 +183,11 @@ mod tests {
         let refused = |cause, at_select| Outcome::Refused { cause, at_select };
         let failed = |reason, maybe_done| Outcome::Failed { reason, maybe_done };
         check(Outcome::Done, Ok(()));
-        let detail = "the station refuses the select with cause 7 (activation_confirmation)";
+        let detail = "the station refuses the select with cause 7 (activation_confirmation), negative";
         check(refused(CauseCode::ACTIVATION_CON, true), Err(("negative_confirmation", false, detail)));
         let detail = "the station refuses it with cause 47 (unknown_object_address)";
         check(refused(CauseCode::UNKNOWN_ADDRESS, false), Err(("unknown_object_address", false, detail)));
-        let detail = "the station refuses it with cause 10 (activation_termination)";
+        let detail = "the station refuses it with cause 10 (activation_termination), negative";
         check(refused(CauseCode::TERMINATION, false), Err(("negative_termination", true, detail)));
         check(failed(Failure::NoConfirmation, true), Err(("no_confirmation", true, "no confirmation in time")));
         check(failed(Failure::NoConfirmation, false), Err(("no_confirmation", false, "no confirmation in time")));
