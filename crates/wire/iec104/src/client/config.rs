@@ -75,6 +75,16 @@ pub enum Procedure {
 }
 
 impl Procedure {
+    /// What it is, in words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clock => "clock synchronisation",
+            Self::Interrogation => "interrogation",
+            Self::Counters => "counter interrogation",
+        }
+    }
+
     pub(super) const fn request(self, common_address: u16) -> Request {
         match self {
             Self::Clock => Request::Clock { common_address },
