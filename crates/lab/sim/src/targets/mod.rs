@@ -17,7 +17,7 @@ mod pair;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 26] = [
+pub const TARGETS: [(&str, Target); 28] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -40,6 +40,8 @@ pub const TARGETS: [(&str, Target); 26] = [
     ("delta_intake", deltas::intake),
     ("iec104_frame", iec104::frame),
     ("iec104_client", iec104::client),
+    ("iec104_server", iec104::server),
+    ("iec104_dissect", iec104::dissect),
     ("modbus_frame", modbus::frame),
     ("modbus_client", modbus::client),
     ("modbus_server", modbus::server),

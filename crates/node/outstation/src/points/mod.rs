@@ -1,17 +1,19 @@
-//! Devices whose points stand in a list, served with values that a model computes: what `tieline modbus server` and
-//! `tieline bacnet server` show.
+//! Devices whose points stand in a list, served with values that a model computes: what `tieline modbus server`, `tieline
+//! bacnet server` and `tieline iec104 server` show.
 //!
 //! In: points with their places in the protocol, a model, the course of its time, writes of clients and of an operator. Out: a
-//! Modbus device, the objects of a BACnet device. Values of the model are in the unit of the points' topics; scale and
-//! offset are undone on the way to the wire.
+//! Modbus device, the objects of a BACnet device, a station of IEC 60870-5-104. Values of the model are in the unit of the
+//! points' topics; scale and offset are undone on the way to the wire.
 //!
-//! Read first: this file, then `registers.rs`, `objects.rs`.
+//! Read first: this file, then `registers.rs`, `objects.rs`, `station.rs`.
 
 mod objects;
 mod registers;
+mod station;
 
 pub use objects::{Objects, serves};
 pub use registers::{RegisterPlace, RegistersOfPoints};
+pub use station::{StationOfPoints, StationOutput, StationPlace};
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -61,6 +63,9 @@ pub struct WrittenPoint {
     /// Its value in the unit of the topic; null where a command was relinquished.
     pub value: Value,
 }
+
+/// Told of what clients write.
+pub type Teller = Box<dyn FnMut(Now, WrittenPoint)>;
 
 /// Why an operator's value is not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
