@@ -40,7 +40,7 @@ class Controlling:
     def __init__(self, arguments):
         host, port = arguments.address.rsplit(":", 1)
         self.common_address = arguments.common_address
-        self.client = c104.Client(tick_rate_ms=50)
+        self.client = c104.Client(tick_rate_ms=50, command_timeout_ms=3000)
         self.connection = self.client.add_connection(ip=host, port=int(port), init=c104.Init.NONE)
         self.connection.on_receive_raw(callable=on_raw)
         self.station = self.connection.add_station(common_address=self.common_address)
@@ -59,6 +59,9 @@ class Controlling:
         self.connection.disconnect()
 
     def state(self):
+        # On a busy machine the library may miss that data transfer was started.
+        if self.connection.is_connected and self.connection.is_muted:
+            self.connection.unmute()
         return {"state": self.connection.state.name}
 
     def interrogate(self, group="0"):
@@ -89,9 +92,9 @@ class Controlling:
 
 def plain(value):
     """A value as JSON has it."""
-    if isinstance(value, (bool, float, int)):
+    if isinstance(value, (bool, float, int)) or value is None:
         return value
-    return getattr(value, "name", None) or float(value)
+    return float(value) if hasattr(value, "__float__") else getattr(value, "name", str(value))
 
 
 def main():

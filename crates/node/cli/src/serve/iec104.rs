@@ -73,7 +73,7 @@ fn place(point: &PointConfig, common_address: u16) -> Option<StationPlace> {
     let output = of_list.output.as_ref().map(|Iec104Output { address, command, mode, .. }| {
         let rule = match mode {
             Some(CommandMode::SelectBeforeOperate) => SelectRule::Select,
-            Some(CommandMode::DirectOperate | CommandMode::DirectOperateNoAck) => SelectRule::Direct,
+            Some(CommandMode::DirectOperate) => SelectRule::Direct,
             None => SelectRule::Either,
         };
         StationOutput { address: *address, form: command_form(*command), rule }
