@@ -5,7 +5,7 @@ import socket
 import time
 
 import pytest
-from node import BINARY, tieline
+from node import BINARY, Node, tieline
 from processes import Lines, Peer
 from waiting import until
 
@@ -275,3 +275,21 @@ def test_a_list_that_cannot_be_served_is_told(tmp_path):
     (tmp_path / "station.csv").write_text("name,type,index,control\na,single-point,1,5\nb,single-point,2,5\n")
     done = tieline("iec104", "server", tmp_path / "station.csv", check=False)
     assert done.returncode == 1 and "station.csv:3:1: control: found 5 a second time" in done.stderr, done
+
+
+def test_a_node_reads_and_commands_a_station_by_the_same_list(tmp_path):
+    with Server(tmp_path) as server:
+        device = f'[device.served]\ntopic = "test/served"\nprotocol = "iec104"\naddress = "{server.address}"\npoints = "{tmp_path}/station.csv"\n'
+        more = f'{device}poll = {{ counters = "1h" }}\niec104 = {{ common_address = {COMMON_ADDRESS}, command_end = "termination" }}\n'
+        server.set("level", 12.5)
+        server.set("energy", 7)
+        with Node(tmp_path, more=more) as node:
+            node.wait_value("test/served/level", v=12.5, q="good")
+            node.wait_value("test/served/energy", v=7, q="good")
+            server.set("voltage", 20.5)
+            node.wait_value("test/served/voltage", v=20.5, q="good")
+            assert node.command("test/served/breaker", True)["status"] == "success"
+            node.wait_value("test/served/breaker", v=2, q="good")
+            assert node.command("test/served/current", -100)["status"] == "success"
+            node.wait_value("test/served/current", v=-100, q="good")
+            assert server.written() == [("breaker", 2), ("current", -100)]
