@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
@@ -104,6 +105,8 @@ class Client:
     def __init__(self, node, user=None, password=None, name="", properties=None):
         self.got, self.acks, self.ended, self.subs = [], {}, [], {}
         self.client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=name, protocol=mqtt.MQTTv5)
+        # As fast as it can, however slow the disk is that acknowledgements wait for.
+        self.client.max_inflight_messages_set(1000)
         if user is not None:
             self.client.username_pw_set(user, password)
         self.code = None
@@ -182,7 +185,8 @@ def test_what_a_role_allows_is_done_and_nothing_else(node):
         until(lambda: ("site/open", "seen") in anna.got, lambda: anna.got)
         assert all(text != "hidden" for _, text in anna.got), f"last values: {anna.got}"
     # The first that a user is denied of each kind is written; what follows is counted.
-    assert {"publish", "read"} <= {line["mode"] for line in node.audit() if line["phase"] == "denied"}
+    denied = lambda: {line["mode"] for line in node.audit() if line["phase"] == "denied"}
+    until(lambda: {"publish", "read"} <= denied(), denied)
 
 
 def asking(topic, payload, **properties):
@@ -232,8 +236,9 @@ def test_changes_reach_sessions_that_are_here(node):
         node.user("remove", "temp")
         until(lambda: temp.ended, lambda: "the session goes on")
         assert temp.ended[0] == 0x87
-    phases = {line["phase"] for line in node.audit()}
-    assert {"policy", "session_ended"} <= phases
+    # Records that no command waits for are on the disk a while after the client hears.
+    phases = lambda: {line["phase"] for line in node.audit()}
+    until(lambda: {"policy", "session_ended"} <= phases(), phases)
 
 
 @pytest.fixture
@@ -498,9 +503,10 @@ def test_the_console_asks_who_one_is(node):
 
 def test_a_flood_of_wrong_passwords_stops_nobody(tmp_path):
     with Guarded(tmp_path) as node, Client(node, "boss", "password-boss", "boss") as boss:
-        for number in range(40):
-            done = mosquitto(node, "x", "-V", "mqttv5", "-u", "anna", "-P", f"guess{number}")
-            assert done.returncode != 0
+        guess = lambda number: mosquitto(node, "x", "-V", "mqttv5", "-u", "anna", "-P", f"guess{number}").returncode
+        # Several at a time: one after the other, a slow machine makes no flood.
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(guess, range(40)))
         began = time.monotonic()
         assert boss.publish("site/x") == 0
         assert time.monotonic() - began < 5
@@ -529,9 +535,31 @@ def test_a_password_that_the_node_knows_cannot_be_guessed_at_speed(tmp_path):
         codes = [status("anna", f"guess{number}") for number in range(2000)]
         looked_at, took = codes.count(401), time.monotonic() - began
         assert set(codes) == {401, 429} and looked_at <= 11 + took, (looked_at, took)
-        assert status("anna", "password-anna") == 429, "the right guess would have been found"
+
+        def refused_since():
+            """When the last guess before one that was looked at was refused: from then on a second brings one more."""
+            since = None
+            while since is None:
+                asked = time.monotonic()
+                while status("anna", "guess") == 429:
+                    since, asked = asked, time.monotonic()
+            return since
+
+        since = refused_since()
+        while status("anna", "password-anna") != 429:
+            assert time.monotonic() - since > 1, "the right guess would have been found"
+            since = refused_since()
         # Another user of this address is not held up by that.
         assert status("sec", "password-sec") == 200
+
+
+def attempts(attempt, refusal):
+    """Tries until no more is looked at; the answers before. Each second that passes brings one more."""
+    began, answers = time.monotonic(), []
+    while (answer := attempt(len(answers))) != refusal:
+        answers.append(answer)
+        assert len(answers) < min(100, 12 + time.monotonic() - began), answers
+    return answers
 
 
 def log_in(node, header, user, word, source):
@@ -553,8 +581,8 @@ def test_clients_of_a_proxy_are_told_apart(tmp_path):
         v2 = lambda last: b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + bytes([192, 0, 2, last, 1, 2, 3, 4, 0, 9, 7, 91])
         proxy = "127.0.0.2"
         assert log_in(node, v1(7), "anna", "password-anna", proxy) == 0
-        codes = [log_in(node, (v1 if number % 2 else v2)(8), "sec", "wrong", proxy) for number in range(14)]
-        assert codes[:10] == [0x86] * 10 and codes[-1] == 0x9F, codes
+        codes = attempts(lambda number: log_in(node, (v1 if number % 2 else v2)(8), "sec", "wrong", proxy), 0x9F)
+        assert codes[:10] == [0x86] * 10 and set(codes) == {0x86}, codes
         # Of others behind the proxy nobody is kept out, and it is not the proxy's address that counts.
         assert log_in(node, v1(9), "sec", "password-sec", proxy) == 0
         assert log_in(node, v2(10), "boss", "password-boss", proxy) == 0
@@ -575,7 +603,7 @@ def test_clients_of_a_proxy_are_told_apart(tmp_path):
             except urllib.error.HTTPError as error:
                 return error.code
 
-        assert [status("192.0.2.20", "anna", "wrong") for _ in range(13)][-1] == 429
+        assert set(attempts(lambda _: status("192.0.2.20", "anna", "wrong"), 429)) == {401}
         assert status("192.0.2.21", "sec", "password-sec") == 200
 
 

@@ -64,8 +64,9 @@ def online(node):
 
 def test_every_device_is_good_and_its_values_move(building):
     until(lambda: online(building), lambda: building.request("/v1/devices")[1])
-    points = until(lambda: (found := building.topics("demo/#")) and len(found) >= 136 and found, lambda: building.topics("demo/#"))
-    assert {value["q"] for value in points.values()} == {"good"}, points
+    # A device is online before each of its points was read.
+    is_good = lambda points: len(points) >= 136 and {value["q"] for value in points.values()} == {"good"}
+    points = until(lambda: is_good(found := building.topics("demo/#")) and found, lambda: building.topics("demo/#"))
     for topic in ["floor1/ahu/outdoor/temperature", "floor1/meter/energy", "main/meter/power", "roof/pv1/energy", "floor2/room203/temperature"]:
         topic, before = f"demo/{topic}", points[f"demo/{topic}"]["v"]
         until(lambda topic=topic, before=before: building.value(topic) != before, topic, 30)
@@ -153,7 +154,8 @@ def test_bacpypes3_reads_and_commands_rooms_and_air_handlers(building):
             while True:
                 name, value = await changes.get_value()
                 if str(name) == "present-value":
-                    assert value < 90.0
+                    # The controller's own, which depends on the time of the building.
+                    assert value != 90.0
                     break
 
     asyncio.run(with_bacpypes3(work))

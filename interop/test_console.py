@@ -51,6 +51,7 @@ def test_a_stopped_process_is_marked_and_counts_are_those_of_the_node(tmp_path):
 
 def test_a_login_leads_back_to_where_one_was(tmp_path):
     with Guarded(tmp_path) as node:
+        node.add("bert", "works")
         with Client(node, "boss", "password-boss", "boss") as boss:
             for topic in ["site/pump", "site/secret/x", "other/x"]:
                 assert boss.publish(topic, "5", retain=True) == 0

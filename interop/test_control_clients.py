@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 from processes import HERE
 from test_reservations import check_writes, pump, server  # noqa: F401
+from waiting import until
 
 sys.path.insert(0, str(HERE.parent / "sdk" / "python"))
 from tieline.control import Client, Failed, NodeError, Refused  # noqa: E402
@@ -37,12 +39,53 @@ def test_python(pump):  # noqa: F811
     assert bert.set({speed: 1}).failed == {speed: "override"}
     assert [found["pattern"] for found in bert.overrides()] == ["test/*"]
     bert.override_off("test/*")
+    check_writes(server, 10, 1700, 1500, 1800, 1500)
     node.wait_value(speed, v=1500)
     values, errors = bert.get([speed, "no/such"])
     assert values[speed]["v"] == 1500 and errors == {"no/such": "unknown_topic"}
-    check_writes(server, 10, 1700, 1500, 1800, 1500)
     with pytest.raises(NodeError, match="404"):
         Client(f"{url}/nothing").reservations()
+
+
+DIES = '''
+import sys
+from tieline.control import Client
+url, device, point = sys.argv[1:]
+node = Client(url, requester="anna")
+night = node.reserve("night", [device], seconds=3600, lease=2)
+node.set({point: 1700})
+print("reserved", flush=True)
+sys.stdin.read()
+'''
+
+
+def test_a_python_program_that_dies_is_reverted_and_one_that_lives_is_not(pump):  # noqa: F811
+    server, device, node = pump  # noqa: F811
+    speed, url = device.point("speed"), f"http://{node.http}"
+    words = [sys.executable, "-c", DIES, url, device.topic, speed]
+    paths = {"PYTHONPATH": str(HERE.parent / "sdk" / "python")}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=paths) as program:
+        try:
+            assert program.stdout.readline() == b"reserved\n"
+            began = time.monotonic()
+            until(lambda: node.request("/v1/reservations")[1]["reservations"] and time.monotonic() > began + 4, "twice the lease", 10)
+            check_writes(server, 10, 1700)
+        finally:
+            program.kill()
+    node.wait_value(speed, v=1500)
+    check_writes(server, 10, 1700, 1500)
+    assert node.request("/v1/reservations")[1]["reservations"] == []
+
+
+def test_python_hears_of_the_end_of_its_reservation(pump):  # noqa: F811
+    _, device, node = pump  # noqa: F811
+    ended = []
+    client = Client(f"http://{node.http}", requester="anna")
+    night = client.reserve("night", [device.topic], seconds=3600, lease=1, on_ended=ended.append)
+    assert night.ended is None
+    Client(f"http://{node.http}", requester="operator").cancel("night", force=True)
+    until(lambda: ended == [night], "the end", 10)
+    assert night.ended == "TASK_ID_DOES_NOT_EXIST"
 
 
 @pytest.mark.skipif(not (TYPESCRIPT / "node_modules").is_dir(), reason="the TypeScript packages are not installed")
@@ -68,5 +111,10 @@ def test_typescript(pump):  # noqa: F811
         "override": "override",
         "value": 1500,
         "errors": {"no/such": "unknown_topic"},
+        "lives": [["anna", "night"]],
+        "ended": "TASK_ID_DOES_NOT_EXIST",
+        "left": 1,
     }, said
+    # The process has ended, and with it its last reservation.
+    until(lambda: node.request("/v1/reservations")[1]["reservations"] == [], "the end of its lease", 10)
     check_writes(server, 10, 1700, 1500)

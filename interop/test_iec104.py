@@ -168,6 +168,32 @@ def test_what_a_station_does_not_know_is_told(start_node):
         assert "cause 47" in answer["detail"] and len(station.asdus(46)) == 1, answer
 
 
+def test_a_command_that_ends_with_its_termination(start_node):
+    """The library has no terminations of commands."""
+    causes = [(7, 10), (7,), (7, 0x40 | 10)]
+
+    def serve(talk):
+        talk.start()
+        for answers in causes:
+            while frame := talk.read():
+                if len(frame) > 6 and frame[6] == 58:
+                    break
+            for cause in answers:
+                talk.asdu((frame[6:8] + bytes([cause]) + frame[9:]).hex())
+        talk.until_closed()
+
+    with RawStation(serve) as station:
+        points = [("switch", "single-point", 10, {"control": "5010"})]
+        settings = {"command_end": "termination", "command_time": True, "select": False, "response_timeout": "500ms"}
+        device = Iec104Device("bay", station.address, points, **settings)
+        node = start_node(device)
+        node.wait_value(device.point("switch"), v=True, q="good")
+        assert node.command(device.point("switch"), True)["status"] == "success"
+        for reason in ("no_termination", "negative_termination"):
+            answer = node.command(device.point("switch"), True)
+            assert (answer["status"], answer["reason"]) == ("unknown", reason), answer
+
+
 def test_clocks_are_set(server, start_node):
     device = Iec104Device("bay", server.address, POINTS, poll={"clock": "1s"})
     node = start_node(device)

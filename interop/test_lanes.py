@@ -56,7 +56,8 @@ def test_a_lane_is_one_device(start_node, tmp_path):
         node.wait_value(device.point("analog", 3), v=12.5)
         # A command goes over the lane.
         assert node.command(device.point("binary-output", 2), True)["status"] == "success"
-        assert station.told(event="operated", master=2) and not station.told(event="operated", master=1)
+        station.wait_told(event="operated", master=2)
+        assert not station.told(event="operated", master=1)
 
 
 def test_a_command_goes_on_where_the_lane_is_lost(start_node, tmp_path):

@@ -73,7 +73,7 @@ def test_its_device_is_read_commanded_and_tells_changes(device, start_node):
         subscriber.wait(ahu.point("supply"), v=30.5, q="good")
     assert node.command(ahu.point("valve"), 42.5)["status"] == "success"
     node.wait_value(ahu.point("valve"), v=42.5)
-    assert device.objects("write") == [{"object": "1,1", "value": 42.5, "priority": 10}]
+    until(lambda: device.objects("write") == [{"object": "1,1", "value": 42.5, "priority": 10}], device.said)
 
 
 @pytest.mark.parametrize("confirmed", [True, False])

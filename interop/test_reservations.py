@@ -2,6 +2,7 @@
 and nothing is left commanded."""
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +17,8 @@ from simulated import SimulatedDevice
 from test_access import ROLES, Guarded
 from waiting import until
 
+# So long are holders waited for after a restart: enough for the test to ask who holds what.
+RETURN = '[control]\nreturn_within = "6s"'
 
 
 class Pump(ModbusDevice):
@@ -30,7 +33,8 @@ class Pump(ModbusDevice):
     ]
 
     def __init__(self, address, name="pump", points=POINTS, **modbus):
-        super().__init__(name, address, points, **modbus)
+        # A machine that is slow makes no value stale.
+        super().__init__(name, address, points, stale_after_missed=1000, **modbus)
 
 
 @pytest.fixture
@@ -45,7 +49,7 @@ def server():
 @pytest.fixture
 def pump(server, start_node):
     device = Pump(server.address)
-    node = start_node(device, more='[control]\nreturn_within = "3s"')
+    node = start_node(device, more=RETURN)
     node.wait_value(device.point("speed"), v=1500, q="good")
     return server, device, node
 
@@ -145,7 +149,7 @@ def test_a_holder_that_dies_is_reverted(pump):
 
 def test_the_end_of_a_slot_reverts(pump):
     server, device, node = pump
-    assert reserve(node, device, "anna", **{"for": "2s"})[0] == 200
+    assert reserve(node, device, "anna", **{"for": "4s"})[0] == 200
     assert set_points(node, "anna", (device.point("speed"), 2000), (device.point("run"), "running"))["status"] == "success"
     node.wait_value(device.point("speed"), v=1500)
     node.wait_value(device.point("run"), v=False)
@@ -229,6 +233,53 @@ def test_a_holder_that_comes_back_after_a_restart_keeps_its_points(pump):
     check_writes(server, 10, 2000, 2100, 1500)
 
 
+def test_a_silent_holder_over_http_ends_with_its_lease(pump):
+    server, device, node = pump
+    status, answer = node.request(
+        "/v1/reservations",
+        {"task": "night", "requester": "script", "priority": "LOW", "slots": [{"device": device.topic, "for": "1h"}], "lease": "2s"},
+    )
+    assert (status, answer) == (200, {"result": "SUCCESS", "info": "", "data": {}, "lease_s": 2.0}), answer
+    assert set_points(node, "script", (device.point("speed"), 1700))["status"] == "success"
+
+    def renew(requester):
+        return node.request("/v1/reservations/renew", {"task": "night", "requester": requester})
+
+    # Renewals, and calls of any kind, keep it for longer than its lease.
+    began = time.monotonic()
+    until(lambda: renew("script")[1].get("lease_s") == 2.0 and time.monotonic() > began + 3, "three seconds", 10)
+    until(lambda: set_points(node, "script")["reason"] == "batch_empty" and time.monotonic() > began + 6, "six seconds", 10)
+    assert renew("other")[0] == 409
+    assert [found["lease_s"] for found in node.request("/v1/reservations")[1]["reservations"]] == [2.0]
+    check_writes(server, 10, 1700)
+    node.wait_value(device.point("speed"), v=1500)
+    until(lambda: not node.request("/v1/reservations")[1]["reservations"], "its end", 10)
+    assert renew("script")[1]["info"] == "TASK_ID_DOES_NOT_EXIST"
+    check_writes(server, 10, 1700, 1500)
+    assert "tieline_control_leases_expired_total 1" in node.metrics()
+    assert "lease_expired" in [entry["phase"] for entry in node.request("/v1/audit")[1]["entries"]]
+
+
+def test_leases_that_nobody_asked_for(pump):
+    server, device, node = pump
+
+    def leases():
+        return {found["task"]: found["lease_s"] for found in node.request("/v1/reservations")[1]["reservations"]}
+
+    assert reserve(node, device, "script")[1]["lease_s"] == 60.0
+    assert node.request("/v1/reservations/cancel", {"task": "script's", "requester": "script"})[0] == 200
+    with Program(node, "anna") as anna:
+        assert "lease_s" not in anna.reserve(device)
+        assert leases() == {"of anna": None}
+        assert anna.ask("$control/renew", {"task": "of anna"}) == {"result": "SUCCESS", "info": "", "data": {}}
+        assert anna.ask("$control/cancel", {"task": "of anna"})["result"] == "SUCCESS"
+        assert anna.reserve(device, lease="5m")["lease_s"] == 300.0
+        assert anna.ask("$control/renew", {"task": "of anna"})["lease_s"] == 300.0
+    body = {"task": "t", "priority": "LOW", "slots": [{"device": device.topic, "for": "1h"}], "lease": "soon"}
+    status, answer = node.request("/v1/reservations", body)
+    assert status == 400 and 'lease is "soon", expected as in 60s, from 1s to 7d, or none' in answer["info"], answer
+
+
 def test_a_reservation_of_http_outlives_kill_9(pump):
     server, device, node = pump
     assert reserve(node, device, "script")[0] == 200
@@ -246,7 +297,7 @@ def test_a_reservation_of_http_outlives_kill_9(pump):
 
 def test_high_preempts_low_preempt_after_the_grace_time(server, start_node):
     device = Pump(server.address)
-    node = start_node(device, more='[control]\npreempt_grace = "1s"')
+    node = start_node(device, more='[control]\npreempt_grace = "3s"')
     node.wait_value(device.point("speed"), v=1500, q="good")
     with Sub(node, "$control/#") as notices:
         assert reserve(node, device, "low", priority="LOW_PREEMPT")[0] == 200
@@ -476,11 +527,19 @@ def test_rights(server, tmp_path):
         assert set_speed("sec", requester="x")[0] == 403
         assert set_speed("anna", requester="x")[1]["status"] == "success"
         assert ask("sec", "/v1/reservations")[1] == {"reservations": []}
+        may_end = {user: ask(user, "/v1/reservations")[1]["reservations"][0]["may_end"] for user in ("anna", "bert", "boss")}
+        assert may_end == {"anna": True, "bert": False, "boss": True}
+        assert len(ask("anna", f"/v1/reservations?topic={device.point('speed')}")[1]["reservations"]) == 1
+        assert ask("anna", "/v1/reservations?topic=site/other")[1] == {"reservations": []}
         assert ask("bert", "/v1/reservations/cancel", task="t", requester="x")[1]["info"] == "AGENT_ID_TASK_ID_MISMATCH"
         assert ask("bert", "/v1/reservations/cancel", task="t", force=True)[0] == 403
         assert ask("boss", "/v1/reservations/cancel", task="t", force=True)[0] == 200
         assert ask("anna", "/v1/overrides", pattern="site/*")[0] == 403
         assert ask("boss", "/v1/overrides", pattern="site/*")[0] == 200
+        rights = {user: ask(user, "/v1/overrides?rights=true")[1]["overrides"][0]["may_end"] for user in ("anna", "boss")}
+        assert rights == {"anna": False, "boss": True}
+        assert "may_end" not in ask("boss", f"/v1/overrides?topic={device.point('speed')}")[1]["overrides"][0]
+        assert ask("boss", "/v1/overrides?topic=other/x")[1]["overrides"] == []
         assert set_speed("anna")[1]["points"][0]["reason"] == "override"
         assert ask("anna", "/v1/overrides/off", pattern="site/*")[0] == 403
         assert ask("anna", "/v1/overrides/off", pattern=None)[0] == 403
@@ -510,7 +569,10 @@ def test_the_command_line(pump):
     done = run("reserve", device.topic, "--task", "day", "--for", "1h", "--as", "other", code=3)
     assert "CONFLICTS_WITH_EXISTING_SCHEDULES" in done.stderr and "night of cli" in done.stderr, done
     assert f"* {device.topic}" in run("reservations").stdout
-    assert json.loads(run("reservations", "--json").stdout)["task"] == "night"
+    found = json.loads(run("reservations", "--json").stdout)
+    assert (found["task"], found["lease_s"]) == ("night", None)
+    assert run("renew", "night", "--as", "cli").stdout == "night has no lease: it ends at its time\n"
+    run("renew", "day", "--as", "cli", code=3)
     done = run("set", f"{speed}=1700", "--as", "cli", "--confirm")
     assert done.stdout == f"{speed}: confirmed  1700, good\n", done
     assert "reserved" in run("set", f"{speed}=1", code=3).stdout
@@ -524,6 +586,9 @@ def test_the_command_line(pump):
     node.wait_value(speed, v=1500)
     run("set", "nonsense", code=1)
     assert run("release", "night", "--as", "cli").stdout == "released: night\n"
+    run("reserve", device.topic, "--task", "day", "--for", "1h", "--lease", "15m", "--as", "cli")
+    assert run("renew", "day", "--as", "cli").stdout == "renewed: day, for 900.0 s\n"
+    run("release", "day", "--as", "cli")
     assert run("override", "on", "test/*", "--for", "1h").stdout == "override on: test/*, 1 device or point\n"
     assert "test/*" in run("override", "list").stdout
     assert "override" in run("command", speed, "1", "--no-confirm", code=3).stderr
@@ -556,7 +621,7 @@ def test_what_is_held_goes_on_when_the_points_change(pump, modbus):
     assert set_points(node, "anna", (guarded, 4))["status"] == "success"
     run, was_speed, gentle, _ = Pump.POINTS
     locked = ("guarded", "holding-register", 12, {"writable": "true", "allow_when": "run == true", "revert": "none"})
-    node.reload(Pump(server.address, points=[locked, gentle, was_speed, run], **modbus), more='[control]\nreturn_within = "3s"')
+    node.reload(Pump(server.address, points=[locked, gentle, was_speed, run], **modbus), more=RETURN)
     node.wait_value(speed, v=1700, q="good")
     assert set_points(node, "bert", (speed, 1))["points"][0]["reason"] == "reserved"
     assert set_points(node, "anna", (guarded, 5))["points"][0]["reason"] == "interlock"

@@ -2,6 +2,8 @@
 
 import json
 import re
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -72,7 +74,7 @@ def test_a_node_reads_a_modbus_server_by_the_same_list(tmp_path):
         node.wait_value("test/served/power", v=25.0)
         until(lambda: near(value("slow"), 25, 5), lambda: value("slow"), 60)
         assert node.command("test/served/relay", False)["status"] == "success"
-        assert served.written() == [("limit", 12.5), ("relay", False)]
+        until(lambda: served.written() == [("limit", 12.5), ("relay", False)], served.said)
         assert served.ask("set door on") == "ok"
         node.wait_value("test/served/door", v=True)
         assert served.ask("set power 3") == 'error: the point "power" has a curve, or is a text'
@@ -122,6 +124,92 @@ def test_the_meter_of_the_documents_is_served(tmp_path):
         node.wait_value("test/served/voltage", v=212.0, q="good", seconds=30)
         assert node.command("test/served/relay", False)["status"] == "success"
         node.wait_value("test/served/goal", v=0, seconds=30)
+
+
+def faults(folder, *tables, more=""):
+    """The words of a server whose device has these faults."""
+    path = folder / "faults.toml"
+    path.write_text("\n".join([more, *(f"[[faults]]\n{table}" for table in tables)]))
+    return ["--faults", path]
+
+
+ALWAYS = "at = '0s'\nfor = '1d'"
+
+
+def client(served):
+    host, port = served.address.rsplit(":", 1)
+    return ModbusTcpClient(host, port=int(port), timeout=3, retries=0)
+
+
+def test_a_modbus_server_refuses_garbles_and_is_late(tmp_path):
+    with Served(tmp_path, "modbus", METER, *faults(tmp_path, f"kind = 'refuse'\n{ALWAYS}")) as served, client(served) as asked:
+        assert asked.read_holding_registers(0, count=1).exception_code == 4
+        assert asked.write_register(0, 500).exception_code == 4
+        assert served.written() == []
+    words = faults(tmp_path, f"kind = 'slow'\nby = '400ms'\n{ALWAYS}", more="delay = '100ms'")
+    with Served(tmp_path, "modbus", METER, *words) as served, client(served) as asked:
+        began = time.monotonic()
+        assert asked.read_holding_registers(0, count=1).registers == [500]
+        assert time.monotonic() - began >= 0.5
+    with Served(tmp_path, "modbus", METER, *faults(tmp_path, f"kind = 'garbage'\n{ALWAYS}")) as served:
+        host, port = served.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=10) as asked:
+            asked.sendall(bytes.fromhex("0001 0000 0006 01 03 0000 0001"))
+            noise = asked.recv(64)
+            assert len(noise) == 16 and noise[2:4] != bytes(2), noise
+
+
+def test_a_modbus_device_that_restarts_begins_again(tmp_path):
+    words = faults(tmp_path, "kind = 'restart'\nat = '8s'\nfor = '2s'")
+    with Served(tmp_path, "modbus", METER, *words) as served, Node(tmp_path, more=served.device('poll = { every = "200ms" }')) as node:
+        node.wait_value("test/served/limit", v=50.0, q="good")
+        assert node.command("test/served/limit", 12.5)["status"] == "success"
+        node.wait_value("test/served/limit", v=12.5, q="good")
+        # Its connection ends, and it takes no other until it is on again, with the values that it begins with.
+        node.wait_value("test/served/limit", v=12.5, q="bad", seconds=30)
+        node.wait_value("test/served/limit", v=50.0, q="good", seconds=60)
+
+
+@pytest.mark.parametrize("protocol", ["modbus", "bacnet"])
+def test_a_node_loses_a_device_that_does_not_answer(tmp_path, protocol):
+    """It answers for a while, and then not: its points are bad, half of the commands are carried out all the same."""
+    text, point, start = (METER, "limit", 50.0) if protocol == "modbus" else (ROOM, "setpoint", 21.0)
+    keys = "timeout = '300ms'" if protocol == "modbus" else "apdu_timeout = '300ms'\nretries = 0"
+    more = f"poll = {{ every = '200ms' }}\n[device.served.{protocol}]\n{keys}"
+    words = faults(tmp_path, "kind = 'no_answer'\nat = '6s'\nfor = '1d'")
+    with Served(tmp_path, protocol, text, *words) as served, Node(tmp_path, more=served.device(more)) as node:
+        node.wait_value(f"test/served/{point}", v=start, q="good")
+        node.wait_value(f"test/served/{point}", q="bad", seconds=60)
+        until(lambda: node.request("/v1/devices/test/served")[1]["state"] == "away", "away", 30)
+
+
+def test_a_bacnet_server_refuses_is_late_and_has_bad_values(tmp_path):
+    more = 'poll = { every = "200ms" }\nstale_after = "1s"'
+    words = faults(tmp_path, "kind = 'refuse'\nat = '6s'\nfor = '1d'", more="delay = '50ms'\ndelay_jitter = '50ms'")
+    with Served(tmp_path, "bacnet", ROOM, *words) as served, Node(tmp_path, more=served.device(more)) as node:
+        node.wait_value("test/served/setpoint", v=21.0, q="good")
+        node.wait_value("test/served/setpoint", v=21.0, q="uncertain", seconds=60)
+        refused = node.command("test/served/setpoint", 25)
+        assert refused["status"] == "refused" and served.written() == [], refused
+    (tmp_path / "2").mkdir()
+    words = faults(tmp_path, f"kind = 'bad'\npoints = ['temperature']\n{ALWAYS}")
+    with Served(tmp_path, "bacnet", ROOM, *words) as served, Node(tmp_path / "2", more=served.device(more)) as node:
+        node.wait_value("test/served/temperature", q="bad")
+        node.wait_value("test/served/setpoint", v=21.0, q="good")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "fault", "told"),
+    [
+        ("modbus", "kind = 'bad'\nat = '1s'", 'faults: found "bad" at a Modbus device, expected another kind'),
+        ("bacnet", "kind = 'drift'\nat = '1s'\nby = 1\npoints = ['fan']", "expected names of points that are numbers"),
+        ("bacnet", "kind = 'noise'\nat = '1s'", "expected no_answer, refuse, garbage, slow, restart"),
+    ],
+)
+def test_faults_that_a_device_cannot_have_are_told(tmp_path, protocol, fault, told):
+    (tmp_path / f"{protocol}.csv").write_text(METER if protocol == "modbus" else ROOM)
+    done = tieline(protocol, "server", tmp_path / f"{protocol}.csv", *faults(tmp_path, fault), check=False)
+    assert done.returncode == 1 and "faults.toml:" in done.stderr and told in done.stderr, done
 
 
 @pytest.mark.parametrize(

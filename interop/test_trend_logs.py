@@ -121,7 +121,7 @@ def test_a_reload_reads_a_log_that_comes_and_no_record_twice(server, start_node)
     assert not known.exists()
     node.reload(ahu)
     wait_values(node, supply, [42.0])
-    until(lambda: json.loads(known.read_text()) == {ahu.topic: None}, known.read_text)
+    until(lambda: known.exists() and json.loads(known.read_text()) == {ahu.topic: None}, "the past is known")
     ranges = server.do("ranges")["count"]
     # The points have other numbers, on the connection that is there.
     node.reload(device(plain, log))

@@ -240,6 +240,63 @@ await run.test('sessions show who is behind and what was lost, busy topics besid
   await page.keyboard.press('Escape');
 });
 
+/** Asks the node as a program does. */
+const post = async (path, body) => {
+  const response = await fetch(`${BASE}${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  assert(response.ok, `${path}: HTTP ${response.status} ${await response.text()}`);
+};
+
+await run.test('reservations show who has which device, and are ended in two steps', async () => {
+  const [device] = subject.online;
+  const slots = [{ device, for: '30m' }];
+  await post('/v1/reservations', { task: 'e2e night', requester: 'optimizer', priority: 'LOW', slots, lease: 'none' });
+  await go(page, '#/devices');
+  for (const key of ['g', 'r']) await page.keyboard.press(key);
+  const line = page.locator(`#reservations [data-held="${device}"][data-task="e2e night"]`);
+  await line.waitFor();
+  assert((await line.getAttribute('data-requester')) === 'optimizer' && (await line.getAttribute('data-state')) === 'held', 'who has it is not said');
+  assert(/(30|29) min left/.test(await line.textContent()), await line.textContent());
+  await page.fill('#filter', 'e2e night');
+  await until('one row', async () => (await page.locator('#reservations [role=option]').count()) === 1);
+  await page.locator('#reservations').focus();
+  for (const key of ['ArrowDown', 'Enter']) await page.keyboard.press(key);
+  await until('its panel', async () => (await page.locator('#tenure-title').textContent().catch(() => '')) === 'e2e night');
+  await run.shot(page, 'reservation');
+  await page.locator('.tenure button', { hasText: 'End…' }).focus();
+  await page.keyboard.press('Enter');
+  await until('the focus is on Cancel', () => page.evaluate(() => document.activeElement?.textContent === 'Cancel'));
+  await page.keyboard.press('Enter');
+  await page.locator('.tenure [role=alertdialog]').waitFor({ state: 'detached' });
+  assert((await get('/v1/reservations')).reservations.some(({ task }) => task === 'e2e night'), 'Cancel has ended it');
+  await page.locator('.tenure button', { hasText: 'End…' }).click();
+  await page.click('#end');
+  await page.locator('.tenure').waitFor({ state: 'detached' });
+  await line.waitFor({ state: 'detached' });
+  assert(!(await get('/v1/reservations')).reservations.some(({ task }) => task === 'e2e night'), 'it has not ended');
+  await page.fill('#filter', '');
+});
+
+await run.test('where a device is commanded, it says who has it', async () => {
+  const device = subject.online.find((topic) => subject.breaker.startsWith(`${topic}/`));
+  await post('/v1/reservations', { task: 'e2e peak', requester: 'optimizer', priority: 'LOW', slots: [{ device, for: '30m' }], lease: 'none' });
+  await post('/v1/overrides', { pattern: device });
+  for (const hash of [`#/topics?point=${encodeURIComponent(subject.breaker)}`, `#/devices?device=${encodeURIComponent(device)}`]) {
+    await go(page, hash);
+    await page.locator('.held li[data-state=held]', { hasText: 'Reserved for e2e peak by optimizer' }).waitFor();
+    await page.locator('.held li[data-state=override]', { hasText: 'until it is set off' }).waitFor();
+    await run.shot(page, hash.includes('point') ? 'held-point' : 'held-device');
+  }
+  await go(page, `#/reservations?pattern=${encodeURIComponent(device)}`);
+  await page.locator('.tenure button', { hasText: 'End…' }).click();
+  await page.click('#end');
+  await page.locator('.tenure').waitFor({ state: 'detached' });
+  assert((await get('/v1/overrides')).overrides.every(({ pattern }) => pattern !== device), 'the override is on');
+  await post('/v1/reservations/cancel', { task: 'e2e peak', force: true });
+  await go(page, `#/devices?device=${encodeURIComponent(device)}`);
+  await page.locator('#device-points').waitFor();
+  await page.locator('.held').waitFor({ state: 'detached' });
+});
+
 await run.test('the keyboard is enough', async () => {
   await page.evaluate(() => document.activeElement?.blur());
   for (const key of ['Escape', 'g', 't', '/']) await page.keyboard.press(key);
@@ -271,7 +328,7 @@ for (const colorScheme of ['light', 'dark']) {
     const other = await run.page(`${BASE}/`, { ...DESKTOP, colorScheme });
     const point = encodeURIComponent(subject.breaker);
     const device = encodeURIComponent(subject.online[0]);
-    for (const hash of ['#/topics', `#/topics?point=${point}`, `#/devices?device=${device}`, '#/sessions', '#/status']) {
+    for (const hash of ['#/topics', `#/topics?point=${point}`, `#/devices?device=${device}`, '#/reservations?task=none', '#/sessions', '#/status']) {
       await go(other, hash);
       await other.waitForTimeout(1_200);
       await accessible(other, hash);

@@ -35,6 +35,24 @@ await run.test('what may not be read is neither shown nor counted', async () => 
   assert((await page.locator('[data-topic^="site/secret"]').count()) === 0, 'a secret is shown');
 });
 
+await run.test('who may not end a reservation is not asked whether to, and one ends one’s own', async () => {
+  const reserve = async (user, task, device) => {
+    const headers = { authorization: `Basic ${btoa(`${user}:password-${user}`)}`, 'content-type': 'application/json' };
+    const body = { task, requester: 'optimizer', priority: 'LOW', slots: [{ device, for: '1h' }], lease: 'none' };
+    return (await fetch(`${BASE}/v1/reservations`, { method: 'POST', headers, body: JSON.stringify(body) })).ok;
+  };
+  await until('bert may come in', () => reserve('bert', 'of another', 'site/pump'));
+  assert(await reserve('anna', 'own', 'site/valve'), 'anna cannot reserve');
+  await page.evaluate(() => void (location.hash = '#/reservations?task=of another'));
+  await page.locator('#reservations [data-held="site/pump"][data-requester="bert/optimizer"]').waitFor();
+  await page.locator('.tenure', { hasText: 'bert/optimizer, LOW' }).waitFor();
+  assert((await page.locator('.tenure button', { hasText: 'End' }).count()) === 0, 'a button that is not allowed');
+  await page.locator('#reservations [data-held="site/valve"]').click();
+  await page.locator('.tenure button', { hasText: 'End…' }).click();
+  await page.click('#end');
+  await page.locator('#reservations [data-held="site/valve"]').waitFor({ state: 'detached' });
+});
+
 await run.test('a login that ends is said at once, and leads back', async () => {
   await page.evaluate(() => void (location.hash = '#/devices'));
   await page.context().request.post(`${BASE}/logout`, { headers: { origin: BASE } });

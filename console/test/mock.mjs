@@ -1,7 +1,7 @@
 // A stand-in for a node: the HTTP contract of the console over the moving substation of substation.mjs.
 // `POST /mock {"history": "disk_full"} | {"device": T, "state": "away"} | {"device": T, "mute": true} | {"remove": T} |
 // {"drop": true} | {"down": true} | {"frozen": true} | {"login": "who" or null} | {"may": {…}} | {"publish": {topic, kind, value}}` makes
-// trouble; frozen is a process that is stopped: connections stay, and nothing is said or answered.
+// trouble; `POST /v1/reservations`, `/v1/overrides` and their ends are those of a node without users; frozen is a process that is stopped: connections stay, and nothing is said or answered.
 
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -26,6 +26,8 @@ class Node {
   recorded = new Map();
   streams = new Set();
   audit = [];
+  reservations = [];
+  overrides = [];
   history = { state: 'ok', detail: null };
   started = Date.now() - 7_432_000;
   updates = 0;
@@ -279,6 +281,37 @@ async function command(node, body) {
   }
 }
 
+/** Reservations and overrides, without a check: none has a holder before its time. */
+function control(node, path, body) {
+  const holds = (end, named) => (named ? Date.now() + Number(named.slice(0, -1)) * 6e4 : Date.parse(end));
+  const done = { result: 'SUCCESS', status: 'success', info: '', data: {} };
+  if (path === '/v1/reservations') {
+    const slots = body.slots.map(({ device, start, end, for: span }) => ({ device, start: start ?? iso(Date.now()), end: iso(holds(end, span)) }));
+    node.reservations.push({ task: body.task, requester: body.requester, priority: body.priority, slots, grace_end: null, lease_s: null, lease_end: null });
+  } else if (path === '/v1/overrides') {
+    node.overrides.push({ pattern: body.pattern, until: null, who: 'http 127.0.0.1' });
+  } else {
+    const [before, key] = path === '/v1/overrides/off' ? ['overrides', 'pattern'] : ['reservations', 'task'];
+    const left = node[before].filter((one) => one[key] !== body[key]);
+    if (left.length === node[before].length) return [404, { result: 'FAILURE', info: 'TASK_ID_DOES_NOT_EXIST', data: {} }];
+    node[before] = left;
+  }
+  return [200, done];
+}
+
+/** What is reserved, of one device where a topic names it or a point of it. */
+function reserved(node, topic) {
+  const is = (device) => topic === null || topic === device || topic.startsWith(`${device}/`);
+  const slot = (one) => ({ ...one, current: Date.parse(one.start) <= Date.now() });
+  const all = node.reservations.map((one) => ({ ...one, may_end: node.may.command, slots: one.slots.filter(({ device }) => is(device)).map(slot) }));
+  return { reservations: all.filter(({ slots }) => slots.length > 0) };
+}
+
+function overridden(node, topic) {
+  const takes = (pattern) => topic === null || matches(pattern, topic) || matches(pattern, topic.slice(0, topic.lastIndexOf('/')));
+  return { overrides: node.overrides.filter(({ pattern }) => takes(pattern)).map((one) => ({ ...one, may_end: node.may.command })), devices: [] };
+}
+
 function trouble(node, body) {
   if (body.history) node.history = { state: body.history, detail: body.history === 'disk_full' ? 'no space left on /var/lib/tieline (0 of 20 GB free)' : null };
   if (body.state) node.setState(body.device, body.state);
@@ -335,6 +368,8 @@ function read(node, path, query) {
   }
   if (path === '/v1/me') return { user: node.user, roles: node.user ? ['OPERATOR'] : [], login: node.user !== null, may: node.may };
   if (path === '/v1/sessions') return sessions(query);
+  if (path === '/v1/reservations') return reserved(node, query.get('topic'));
+  if (path === '/v1/overrides') return overridden(node, query.get('topic'));
   if (path === '/v1/busiest') {
     const busy = node.devices.flatMap((d) => d.points.filter((p) => p.period > 0).map((p) => ({ topic: `${d.topic}/${p.name}`, updates_per_s: 1000 / p.period })));
     const topics = busy.sort((a, b) => b.updates_per_s - a.updates_per_s).slice(0, Number(query.get('limit') ?? 20));
@@ -403,7 +438,7 @@ async function handle(node, req, res) {
     if (path === '/logout') return logout(node, res);
     const body = JSON.parse(Buffer.concat(chunks).toString());
     if (node.frozen && path !== '/mock') return;
-    const [status, out] = path === '/mock' ? trouble(node, body) : await command(node, body);
+    const [status, out] = path === '/mock' ? trouble(node, body) : /^\/v1\/(reserv|overr)/.test(path) ? control(node, path, body) : await command(node, body);
     return answer(res, status, out);
   }
   if (node.frozen) return;

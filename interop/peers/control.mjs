@@ -1,6 +1,6 @@
 /**
  * The TypeScript client of control: `node control.mjs URL DEVICE POINT` reserves, sets, is refused, reverts and overrides, and says
- * what came of each, a line of JSON each.
+ * what came of each, a line of JSON each. At its end it leaves a reservation behind.
  */
 
 import { Client, Failed, Refused } from "../../sdk/typescript/dist/src/control.js";
@@ -23,3 +23,20 @@ say({ override: (await bert.set({ [point]: 1 })).points[0].reason });
 await bert.overrideOff();
 const { values, errors } = await bert.get([point, "no/such"]);
 say({ value: values.get(point).v, errors });
+
+let onEnded;
+const ended = new Promise((resolve) => (onEnded = resolve));
+await anna.reserve("night", [device], { seconds: 3600, leaseSeconds: 1, onEnded });
+// Three times its lease.
+for (const began = performance.now(); performance.now() < began + 3000; ) {
+  await bert.get([point]);
+}
+say({ lives: (await bert.reservations()).map(({ task, requester }) => [requester, task]) });
+await bert.cancel("night", true);
+await bert.get([point]);
+// The renewals let the process end.
+const alive = setTimeout(() => {}, 10_000);
+say({ ended: await ended });
+clearTimeout(alive);
+await anna.reserve("left", [device], { seconds: 3600, leaseSeconds: 1 });
+say({ left: (await bert.reservations()).length });

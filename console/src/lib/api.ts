@@ -154,6 +154,30 @@ export interface CommandResult {
   detail?: string;
 }
 
+/** A reservation of devices. */
+export interface Reservation {
+  task: string;
+  requester: string;
+  priority: string;
+  slots: { device: string; start: string; end: string; current: boolean }[];
+  /** When a pre-empted one ends. */
+  grace_end: string | null;
+  /** The seconds that its requester may make no call, and when it ends if it makes none. */
+  lease_s: number | null;
+  lease_end: string | null;
+  /** Whether who is logged in may end it. */
+  may_end?: boolean;
+}
+
+/** Devices and points that are taken from all programs. */
+export interface Override {
+  pattern: string;
+  until: string | null;
+  who: string;
+  /** As of a reservation, where it was asked for. */
+  may_end?: boolean;
+}
+
 export interface AuditEntry {
   id: number | string;
   time: string;
@@ -179,6 +203,7 @@ export class ApiError extends Error {
 type Query = Record<string, string | number | null | undefined>;
 
 const CALL_MS_MAX = 15_000;
+const JSON_TYPE = { 'content-type': 'application/json' };
 /** What is asked again and again must not wait for an answer that is of no use any more. */
 const POLL_MS_MAX = 5_000;
 
@@ -254,6 +279,17 @@ export const api = {
   audit: async (topic: string, limit: number) =>
     (await get<{ entries: AuditEntry[] }>('/v1/audit', { topic, limit })).entries,
 
+  reservations: async (topic?: string) => (await get<{ reservations: Reservation[] }>('/v1/reservations', { topic }, POLL_MS_MAX)).reservations,
+  overrides: async (topic?: string, rights?: string) =>
+    (await get<{ overrides: Override[] }>('/v1/overrides', { topic, rights }, POLL_MS_MAX)).overrides,
+
+  /** Ends a reservation or an override; why not, where that failed. */
+  async end(path: string, body: object): Promise<string> {
+    const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_MS_MAX) };
+    const said = (await (await reach(path, init)).json()) as Record<string, string>;
+    return said.result === 'SUCCESS' || said.status === 'success' ? '' : (said.info ?? said.detail ?? String(said.title));
+  },
+
   /** Ends the login of this browser. */
   logout: () => reach('/logout', { method: 'POST', redirect: 'manual', signal: AbortSignal.timeout(POLL_MS_MAX) }),
 
@@ -261,7 +297,7 @@ export const api = {
   async command(topic: string, value: boolean | number, mode: string, timeout_ms: number): Promise<CommandResult> {
     const response = await reach('/v1/command', {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: JSON_TYPE,
       body: JSON.stringify({ topic, value, mode, timeout_ms }),
       signal: AbortSignal.timeout(timeout_ms + 5_000),
     });

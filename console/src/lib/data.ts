@@ -6,7 +6,23 @@ import { rateNow, type Leaf } from './tree';
 /** Longer values are not repeated in an attribute. */
 const VALUE_CHARS_MAX = 4_096;
 
-type Data = Record<string, string | number | boolean | undefined>;
+export type Data = Record<string, string | number | boolean | undefined>;
+
+/** An action that gives an element its attributes; those that are undefined or no more are taken away. */
+export function data(node: HTMLElement, all: Data) {
+  let shown: Data = {};
+  const update = (next: Data) => {
+    for (const name of Object.keys({ ...shown, ...next })) {
+      const value = next[name];
+      if (value === shown[name]) continue;
+      if (value === undefined) node.removeAttribute(name);
+      else node.setAttribute(name, String(value));
+    }
+    shown = next;
+  };
+  update(all);
+  return { update };
+}
 
 /** One topic with what is shown of it. */
 export function leafData(topic: string, leaf: Leaf | null, now: number, fresh: boolean): Data {

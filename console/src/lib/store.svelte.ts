@@ -190,7 +190,7 @@ class Store {
   close(): void {
     if (this.help) this.help = false;
     else if (this.route.point !== null) this.go({ point: null });
-    else if (this.route.device !== null) this.go({ device: null });
+    else this.go({ device: null, task: null, pattern: null });
   }
 
   toggleUtc(): void {

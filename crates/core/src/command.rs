@@ -1,6 +1,7 @@
 //! A request to change something in the field, and what became of it.
 
 use crate::{PointId, Value};
+use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
@@ -60,6 +61,16 @@ impl Refusal {
     #[must_use]
     pub const fn unknown(reason: &'static str, detail: String) -> Self {
         Self { reason, detail, maybe_operated: true }
+    }
+
+    /// A command whose device was removed or reconnected before there was an outcome.
+    #[must_use]
+    pub fn reconfigured(sent: bool) -> Self {
+        let (name, why) = ("reconfigured", "the device was removed or reconnected by a reload of the configuration");
+        match sent {
+            true => Self::unknown(name, format!("{why} before it answered; the command may have been carried out")),
+            false => Self::new(name, format!("{why} before the command was sent")),
+        }
     }
 }
 

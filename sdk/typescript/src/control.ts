@@ -20,6 +20,10 @@ export interface Span {
   start?: Date | string;
   end?: Date | string;
   priority?: Priority;
+  /** Seconds after which the reservation ends when this process does not live: it is renewed until then. Null: no lease. */
+  leaseSeconds?: number | null;
+  /** Called when the node does not have the reservation any more, with why, as `TASK_ID_DOES_NOT_EXIST`. */
+  onEnded?: (info: string) => void;
 }
 
 export interface CallOptions {
@@ -62,6 +66,8 @@ export interface Reservation {
   priority: Priority;
   slots: { device: string; start: string; end: string; current: boolean }[];
   grace_end: string | null;
+  lease_s: number | null;
+  lease_end: string | null;
 }
 
 /** The node gave no answer of this API: who asks may not, or the node is stopping. */
@@ -87,9 +93,15 @@ export class Failed extends Error {
 
 type Json = Record<string, unknown>;
 
+const LEASE_S = 60;
+/** How often a lease is renewed in its time. */
+const RENEWALS = 4;
+
 /** One node, over HTTP. */
 export class Client {
   private readonly url: string;
+  /** What renews leases, by task. */
+  private readonly leases = new Map<string, ReturnType<typeof setInterval>>();
   private readonly headers: Record<string, string> = { "Content-Type": "application/json" };
 
   constructor(url: string, private readonly options: ClientOptions = {}) {
@@ -111,13 +123,24 @@ export class Client {
       ...(span.end === undefined ? {} : { end: time(span.end) }),
       ...(span.seconds === undefined ? {} : { for: `${Math.round(span.seconds * 1000)}ms` }),
     }));
-    const data = await this.granted("/v1/reservations", { task, priority: span.priority ?? "LOW", slots });
+    const seconds = span.leaseSeconds === undefined ? LEASE_S : span.leaseSeconds;
+    const lease = seconds === null ? "none" : `${Math.round(seconds * 1000)}ms`;
+    const data = await this.granted("/v1/reservations", { task, priority: span.priority ?? "LOW", slots, lease });
+    if (seconds !== null) {
+      this.keep(task, (seconds * 1000) / RENEWALS, span.onEnded);
+    }
     return Array.isArray(data) ? (data as [string, string][]) : [];
   }
 
   /** Ends a reservation; what was commanded under it is reverted. Throws `Failed`. */
   async cancel(task: string, force = false): Promise<void> {
+    this.leave(task);
     await this.granted("/v1/reservations/cancel", { task, force });
+  }
+
+  /** Renews the leases of this requester, which has this reservation. Throws `Failed`. */
+  async renew(task: string): Promise<void> {
+    await this.granted("/v1/reservations/renew", { task });
   }
 
   /** All reservations. */
@@ -155,6 +178,27 @@ export class Client {
   /** Ends an override, or all. Throws `Refused`. */
   async overrideOff(pattern?: string): Promise<void> {
     await this.overridden("/v1/overrides/off", { pattern: pattern ?? null });
+  }
+
+  private keep(task: string, pause: number, onEnded?: (info: string) => void): void {
+    this.leave(task);
+    const timer = setInterval(() => {
+      this.renew(task).catch((error: unknown) => {
+        // Of anything else the node may be back before the lease is over.
+        if (error instanceof Failed && this.leases.get(task) === timer) {
+          this.leave(task);
+          onEnded?.(error.message);
+        }
+      });
+    }, pause);
+    // A process with nothing else to do ends, and its reservations with it.
+    (timer as { unref?: () => void }).unref?.();
+    this.leases.set(task, timer);
+  }
+
+  private leave(task: string): void {
+    clearInterval(this.leases.get(task));
+    this.leases.delete(task);
   }
 
   private async call(path: string, body: Json, options: CallOptions): Promise<CallResult> {

@@ -66,6 +66,7 @@ fn prepare(devices: u32, is_reserved: bool) -> Result<(Coordinator, Vec<Topic>),
             task: Some("peak".into()),
             priority: Some("HIGH".into()),
             slots,
+            lease: None,
         };
         let result = coordinator.request_schedule(now, &request, &"anna".into());
         assert!(result.is_success(), "{result:?}");

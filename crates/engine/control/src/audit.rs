@@ -41,6 +41,8 @@ pub enum Phase {
     ReservationEnded,
     /// A holder has ended.
     HolderGone,
+    /// A holder gave no sign of life for the time of its lease.
+    LeaseExpired,
     /// A pattern was set on.
     OverrideOn,
     /// A pattern was set off, or its time is over.
@@ -68,6 +70,7 @@ impl Phase {
             Self::Preempted => "preempted",
             Self::ReservationEnded => "reservation_ended",
             Self::HolderGone => "holder_gone",
+            Self::LeaseExpired => "lease_expired",
             Self::OverrideOn => "override_on",
             Self::OverrideOff => "override_off",
         }

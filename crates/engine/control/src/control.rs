@@ -204,14 +204,19 @@ impl Control {
         if is_online {
             return self.offer(id);
         }
-        let out = device.out.take();
+        self.end_commands(now, id, lost, away_unsent);
+    }
+
+    /// Ends what is out at a device, and what waits for it.
+    fn end_commands(&mut self, now: Now, id: DeviceId, out: fn() -> Refusal, unsent: fn() -> Refusal) {
+        let Some(device) = self.devices.get_mut(&id) else { return };
         let waiting = core::mem::take(&mut device.waiting);
-        if let Some(command_id) = out {
-            self.finish(now, command_id, Phase::Lost, Err(lost()));
+        if let Some(command_id) = device.out.take() {
+            self.finish(now, command_id, Phase::Lost, Err(out()));
             self.forget(command_id);
         }
         for command_id in waiting {
-            self.finish(now, command_id, Phase::Dropped, Err(away_unsent()));
+            self.finish(now, command_id, Phase::Dropped, Err(unsent()));
             self.forget(command_id);
         }
     }
@@ -431,6 +436,7 @@ impl Control {
             | Phase::Preempted
             | Phase::ReservationEnded
             | Phase::HolderGone
+            | Phase::LeaseExpired
             | Phase::OverrideOn
             | Phase::OverrideOff => {}
             Phase::Succeeded => counts.succeeded += 1,

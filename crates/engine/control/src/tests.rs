@@ -375,9 +375,9 @@ fn a_command_is_sent_to_the_point_that_it_was_asked_for_or_not_at_all() {
     let refused = control.handle_request(at(3), request(4, "d/cb1", true)).unwrap_err();
     assert_eq!(refused.reason, "unknown_topic");
     control.forget_devices(at(4), devices);
-    assert_eq!(ends(&mut control), ["3 away 4"]);
+    assert_eq!(ends(&mut control), ["3 reconfigured 4"]);
     assert_eq!((control.stats().points, control.stats().under_way), (1, 0));
     let log = log(&mut control);
     assert!(log.iter().any(|line| line.contains("dropped point_changed")), "{log:?}");
-    assert!(log.last().unwrap().ends_with("lost away"), "{log:?}");
+    assert!(log.last().unwrap().ends_with("lost reconfigured"), "{log:?}");
 }

@@ -39,8 +39,12 @@ pub enum Conduct {
     },
     /// It refuses.
     Refuses,
+    /// It sends bytes that are no answer.
+    Garbles,
     /// It does not answer.
     Silent,
+    /// It is off.
+    Off,
 }
 
 /// A device that does not exist.
@@ -103,16 +107,23 @@ impl Device {
     /// How the device treats a request that comes at `since_start`.
     #[must_use]
     pub fn conduct(&self, since_start: Duration) -> Conduct {
-        let (mut late_by, mut refuses) = (Duration::ZERO, false);
+        let (mut late_by, mut refuses, mut garbles, mut is_silent) = (Duration::ZERO, false, false, false);
         for fault in self.active(since_start) {
             match fault.kind {
-                FaultKind::NoAnswer | FaultKind::Restart => return Conduct::Silent,
+                FaultKind::Restart => return Conduct::Off,
+                FaultKind::NoAnswer => is_silent = true,
+                FaultKind::Garbage => garbles = true,
                 FaultKind::Refuse => refuses = true,
                 FaultKind::Slow(by) => late_by = late_by.saturating_add(by),
                 FaultKind::Stuck | FaultKind::Drift(_) | FaultKind::Spike(_) | FaultKind::Bad(_) => {}
             }
         }
-        if refuses { Conduct::Refuses } else { Conduct::Answers { late_by } }
+        match () {
+            () if is_silent => Conduct::Silent,
+            () if garbles => Conduct::Garbles,
+            () if refuses => Conduct::Refuses,
+            () => Conduct::Answers { late_by },
+        }
     }
 
     /// The faults that there are at `since_start`.
@@ -287,7 +298,11 @@ impl Device {
                 FaultKind::Spike(by) => state.shown += by,
                 FaultKind::Bad(reason) => state.quality = state.quality.with(reason),
                 FaultKind::Stuck => state.is_stuck = true,
-                FaultKind::NoAnswer | FaultKind::Refuse | FaultKind::Slow(_) | FaultKind::Restart => {}
+                FaultKind::NoAnswer
+                | FaultKind::Refuse
+                | FaultKind::Garbage
+                | FaultKind::Slow(_)
+                | FaultKind::Restart => {}
             };
             for (fault, number) in faults.iter().zip(0..).filter(|(fault, _)| fault.has(at)) {
                 let since = fault.since(self.course.seed.with(FAULT_SEEDS + number), time);

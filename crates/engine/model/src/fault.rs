@@ -30,6 +30,8 @@ pub enum FaultKind {
     NoAnswer,
     /// Requests are refused.
     Refuse,
+    /// Answers are bytes that are none.
+    Garbage,
     /// Answers come so much later.
     Slow(Duration),
     /// The device is off, and then begins again with its start values.
@@ -51,6 +53,8 @@ pub enum Effect {
     NoAnswer,
     /// [`FaultKind::Refuse`].
     Refuse,
+    /// [`FaultKind::Garbage`].
+    Garbage,
     /// [`FaultKind::Slow`].
     Slow,
     /// [`FaultKind::Restart`].
@@ -67,8 +71,17 @@ pub enum Effect {
 
 impl Effect {
     /// All.
-    pub const ALL: [Self; 8] =
-        [Self::NoAnswer, Self::Refuse, Self::Slow, Self::Restart, Self::Stuck, Self::Drift, Self::Spike, Self::Bad];
+    pub const ALL: [Self; 9] = [
+        Self::NoAnswer,
+        Self::Refuse,
+        Self::Garbage,
+        Self::Slow,
+        Self::Restart,
+        Self::Stuck,
+        Self::Drift,
+        Self::Spike,
+        Self::Bad,
+    ];
 
     /// The word for it in configurations and metrics.
     #[must_use]
@@ -76,6 +89,7 @@ impl Effect {
         match self {
             Self::NoAnswer => "no_answer",
             Self::Refuse => "refuse",
+            Self::Garbage => "garbage",
             Self::Slow => "slow",
             Self::Restart => "restart",
             Self::Stuck => "stuck",
@@ -89,7 +103,7 @@ impl Effect {
     #[must_use]
     pub const fn is_of_points(self) -> bool {
         match self {
-            Self::NoAnswer | Self::Refuse | Self::Slow | Self::Restart => false,
+            Self::NoAnswer | Self::Refuse | Self::Garbage | Self::Slow | Self::Restart => false,
             Self::Stuck | Self::Drift | Self::Spike | Self::Bad => true,
         }
     }
@@ -102,6 +116,7 @@ impl FaultKind {
         match self {
             Self::NoAnswer => Effect::NoAnswer,
             Self::Refuse => Effect::Refuse,
+            Self::Garbage => Effect::Garbage,
             Self::Slow(_) => Effect::Slow,
             Self::Restart => Effect::Restart,
             Self::Stuck => Effect::Stuck,

@@ -168,6 +168,11 @@ impl Tree {
         self.replaced.as_ref()
     }
 
+    /// The same, for its room to be used again.
+    pub const fn take_replaced(&mut self) -> Option<Body> {
+        self.replaced.take()
+    }
+
     /// The last value of a topic.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<View<'_>> {

@@ -1,8 +1,9 @@
 //! A buffered connection: a connection, and the bytes that its socket has not taken yet.
 
 use crate::connection::closed_by;
+use crate::sockets::Remote;
 use crate::tls::ShownCertificate;
-use crate::{Closed, Connection, Limits};
+use crate::{Closed, Connection, Limits, Passage};
 use std::task::{Context, Poll};
 use tieline_core::Instant;
 use tokio::io::ReadBuf;
@@ -52,6 +53,22 @@ impl BufferedConnection {
     /// Whether another thread has the socket.
     pub(crate) const fn is_remote(&self) -> bool {
         self.connection.is_remote()
+    }
+
+    /// Lets frames of so many bytes be written past the session, where another thread has the socket and took some.
+    pub(crate) fn open_passage(&self, frame_max: usize) -> Option<Passage> {
+        let remote = self.connection.remote().filter(|_| self.said)?;
+        remote.open_passage(u32::try_from(frame_max).unwrap_or(u32::MAX))
+    }
+
+    /// Ends that; returns the bytes and frames that were.
+    pub(crate) fn close_passage(&self) -> (u64, u64) {
+        self.connection.remote().map(Remote::close_passage).unwrap_or_default()
+    }
+
+    /// The bytes and frames that were written past the session up to now.
+    pub(crate) fn past(&self) -> (u64, u64) {
+        self.connection.remote().map(Remote::past).unwrap_or_default()
     }
 
     /// What is written next is urgent.

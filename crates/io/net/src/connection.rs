@@ -125,6 +125,14 @@ impl Connection {
         matches!(self.0, Kind::Remote(_))
     }
 
+    /// The connection where another thread has the socket.
+    pub(crate) const fn remote(&self) -> Option<&Remote> {
+        match &self.0 {
+            Kind::Remote(remote) => Some(remote),
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => None,
+        }
+    }
+
     /// What is written next goes before what waits for other connections, where another thread has the socket.
     pub(crate) fn mark_urgent(&self) {
         if let Kind::Remote(remote) = &self.0 {

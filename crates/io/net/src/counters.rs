@@ -85,3 +85,12 @@ pub struct Traffic {
     /// Connections that began.
     pub connections: u32,
 }
+
+impl Traffic {
+    /// Counts bytes and frames that were written past the session.
+    pub(crate) const fn count_past(&mut self, (bytes, frames): (u64, u64)) {
+        self.bytes_out += bytes;
+        self.writes += frames;
+        self.messages_out += frames;
+    }
+}

@@ -53,7 +53,7 @@ pub use proxy::{Block, Trusted, read_header};
 pub use serial::{Flow, Parity, SerialConfig};
 pub use session::{Owner, Session};
 pub use shard::Shard;
-pub use sockets::{SocketShardStatus, SocketShards};
+pub use sockets::{FrameNumber, Passage, SharedFrame, SocketShardStatus, SocketShards};
 pub use tap::{Direction, Tap};
 pub use thread::ShardThread;
 pub use udp::{Datagrams, UdpConnect, UdpListen};

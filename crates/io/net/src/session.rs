@@ -3,6 +3,7 @@
 mod ends;
 mod input;
 mod known;
+mod passing;
 mod tapped;
 
 use crate::buffered::BufferedConnection;
@@ -81,6 +82,8 @@ struct Shared<M> {
     nudged: Cell<bool>,
     /// The driver is at work and sees a nudge without a wake.
     turning: Cell<bool>,
+    /// Frames may be written past the session.
+    passes: Cell<bool>,
     /// Why the connection must end.
     ending: Cell<Option<Closed>>,
     /// When the driver's timer fires; later deadlines leave it alone.
@@ -103,6 +106,7 @@ impl<M: Machine> Session<M> {
             successor: RefCell::default(),
             nudged: Cell::new(true),
             turning: Cell::default(),
+            passes: Cell::default(),
             ending: Cell::default(),
             armed: Cell::new(NEVER),
             tap: OnceCell::new(),
@@ -120,6 +124,7 @@ impl<M: Machine> Session<M> {
     /// # Panics
     /// `call` uses this same session.
     pub fn with<R>(&self, call: impl FnOnce(&mut M, Now) -> R) -> R {
+        self.close_passage();
         let result = call(&mut self.0.machine.borrow_mut(), self.0.shard.now());
         self.nudge();
         result
@@ -139,6 +144,7 @@ impl<M: Machine> Session<M> {
     /// # Panics
     /// `call` uses this same session.
     pub fn send_at<R>(&self, now: Now, call: impl FnOnce(&mut M, Now) -> R) -> R {
+        self.close_passage();
         let result = call(&mut self.0.machine.borrow_mut(), now);
         if let Err(why) = self.write_output(now) {
             self.end(why);
@@ -149,19 +155,6 @@ impl<M: Machine> Session<M> {
             self.nudge();
         }
         result
-    }
-
-    /// Gives bytes to a connection whose socket another thread has, past the machine: to be called only where the machine has
-    /// nothing to say before them. False where the socket is this thread's, or takes nothing at the moment.
-    pub fn send_past(&self, now: Now, bytes: &[u8]) -> bool {
-        let mut buffered = self.0.buffered.borrow_mut();
-        let Some(buffered) = buffered.as_mut().filter(|buffered| buffered.is_remote() && buffered.is_open()) else {
-            return false;
-        };
-        let Ok(taken) = buffered.write(bytes, &self.0.limits, now.mono) else { return false };
-        self.count_written(taken, 1);
-        self.tap(now, Direction::Sent, bytes.get(..taken).unwrap_or_default());
-        taken > 0
     }
 
     /// What the session sends next goes before what waits for other sessions, where another thread has the sockets.
@@ -285,6 +278,7 @@ impl<M: Machine> Session<M> {
         sleep: Pin<&mut Sleep>,
         owner: &mut O,
     ) -> Poll<Closed> {
+        self.close_passage();
         self.0.turning.set(true);
         let result = self.rounds(cx, connected, sleep, owner);
         self.0.turning.set(false);
@@ -480,6 +474,7 @@ impl<'a, M: Machine> Seated<'a, M> {
 
 impl<M: Machine> Drop for Seated<'_, M> {
     fn drop(&mut self) {
+        self.0.close_passage();
         let shared = &self.0.0;
         shared.buffered.borrow_mut().take();
         shared.unread.take();

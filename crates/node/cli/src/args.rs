@@ -8,7 +8,7 @@ use crate::api::args::{
 use crate::bench::args::BenchVerb;
 use crate::context::args::ContextVerb;
 pub use crate::control::args::{CommandArgs, Mode};
-use crate::control::args::{OverrideVerb, ReleaseArgs, ReservationsArgs, ReserveArgs, RevertArgs, SetArgs};
+use crate::control::args::{OverrideVerb, ReleaseArgs, RenewArgs, ReservationsArgs, ReserveArgs, RevertArgs, SetArgs};
 use crate::delta::DeltaVerb;
 use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;
@@ -102,6 +102,8 @@ pub enum Verb {
     Reserve(ReserveArgs),
     /// List reservations; * marks devices that are held now
     Reservations(ReservationsArgs),
+    /// Renew the leases of the holder of a reservation
+    Renew(RenewArgs),
     /// End a reservation; what was commanded under it is reverted
     Release(ReleaseArgs),
     /// Take devices or points from all programs, by a pattern

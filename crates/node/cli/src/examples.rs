@@ -130,10 +130,12 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "reserve",
         &[
             "tieline reserve site/ahu1 site/ahu2 --task night --for 8h",
+            "tieline reserve site/ahu1 --task control --for 1d --lease 15m --as optimizer",
             "tieline reserve site/ahu1 --task peak --priority low-preempt --from 2026-11-20T17:00:00Z --until 2026-11-20T19:00:00Z",
         ],
     ),
     ("reservations", &["tieline reservations", "tieline reservations --json"]),
+    ("renew", &["tieline renew night --as optimizer"]),
     ("release", &["tieline release night", "tieline release peak --force"]),
     (
         "override on",
@@ -190,7 +192,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "bacnet server",
         &[
-            "tieline bacnet server ahu.csv --instance 1001",
+            "tieline bacnet server ahu.csv --instance 1001 --faults faults.toml",
             "tieline bacnet server room.csv --listen 127.0.0.1:0 --start 2026-06-01T06:00:00Z --json",
         ],
     ),

@@ -91,6 +91,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Revert(args) => control::revert(&args),
         Verb::Reserve(args) => control::reserve(&args),
         Verb::Reservations(args) => control::reservations(&args),
+        Verb::Renew(args) => control::renew(&args),
         Verb::Release(args) => control::release(&args),
         Verb::Override(verb) => control::override_verb(&verb),
         Verb::Views(verb) => views::views(&verb),

@@ -1,8 +1,13 @@
 //! BACnet/IP devices over UDP: one socket each.
 
+use crate::treatment::{NOISE_BYTES, Reply, Treatment, Treats};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::rc::Rc;
+use tieline_bacnet::ServiceError;
+use tieline_bacnet::names::{ErrorClass, ErrorCode};
 use tieline_bacnet::server::{Server, ServerEvent};
 use tieline_core::{Instant, Now};
 use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Shard};
@@ -15,7 +20,8 @@ pub struct BacnetServer {
 }
 
 impl BacnetServer {
-    /// Serves a device until the shard ends. `told` learns what clients write, with the server as it is then.
+    /// Serves a device until the shard ends. `treats` decides how requests are treated; `told` learns what clients write, with
+    /// the server as it is then.
     ///
     /// # Errors
     /// The address cannot be taken.
@@ -23,9 +29,10 @@ impl BacnetServer {
         shard: &Rc<Shard>,
         listen: SocketAddrV4,
         server: Server,
+        treats: impl Treats + 'static,
         told: impl FnMut(&mut Server, Now, ServerEvent) + 'static,
     ) -> io::Result<Self> {
-        let endpoint = Endpoint::new(shard, Simulated(server));
+        let endpoint = Endpoint::new(shard, Simulated::new(server, Box::new(treats)));
         match endpoint.start(SocketAddr::V4(listen), None, EventOwner(told)).await? {
             (SocketAddr::V4(address), _) => Ok(Self { endpoint, address }),
             (SocketAddr::V6(address), _) => Err(io::Error::other(format!("{address} is not of IPv4"))),
@@ -40,37 +47,100 @@ impl BacnetServer {
 
     /// Calls the device; what it has to send follows.
     pub fn with<T>(&self, call: impl FnOnce(&mut Server, Now) -> T) -> T {
-        self.endpoint.with(|simulated, now| call(&mut simulated.0, now))
+        self.endpoint.with(|simulated, now| call(&mut simulated.server, now))
     }
 }
 
-/// A device for the socket that it is on.
-#[derive(Debug)]
-struct Simulated(Server);
+/// Datagrams that wait for their time at most; more are lost, as on a network.
+const WAITING_MAX: usize = 256;
+
+/// A device for the socket that it is on, with what goes wrong at it.
+///
+/// ```text
+/// datagram ─▶ how is it treated? ─▶ after its delay ─▶ server ─▶ answer
+///                 └ noise, nothing
+/// ```
+struct Simulated {
+    server: Server,
+    treats: Box<dyn Treats>,
+    /// By their time and number.
+    waiting: BTreeMap<(Instant, u64), (SocketAddrV4, Vec<u8>, Reply)>,
+    next: u64,
+    noise: VecDeque<(SocketAddrV4, [u8; NOISE_BYTES])>,
+}
+
+impl fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulated").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
+}
+
+impl Simulated {
+    fn new(server: Server, treats: Box<dyn Treats>) -> Self {
+        Self { server, treats, waiting: BTreeMap::new(), next: 0, noise: VecDeque::new() }
+    }
+
+    fn take(&mut self, now: Now, from: SocketAddrV4, datagram: &[u8], reply: Reply) {
+        match reply {
+            Reply::Answer => self.server.handle_datagram(now, from, datagram),
+            Reply::Refuse => {
+                self.server.set_refusal(Some(ServiceError::new(ErrorClass::DEVICE, ErrorCode::OTHER)));
+                self.server.handle_datagram(now, from, datagram);
+                self.server.set_refusal(None);
+            }
+            Reply::Noise(bytes) => {
+                if self.noise.len() < WAITING_MAX {
+                    self.noise.push_back((from, bytes));
+                }
+            }
+            // What it would say is taken back by `poll_transmit`.
+            Reply::Nothing { is_carried_out: true } => self.server.handle_datagram(now, from, datagram),
+            Reply::Nothing { is_carried_out: false } | Reply::Off => {}
+        }
+    }
+}
 
 impl DatagramMachine for Simulated {
     type Event = ServerEvent;
 
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
-        if let SocketAddr::V4(from) = from {
-            self.0.handle_datagram(now, from, datagram);
+        let SocketAddr::V4(from) = from else { return };
+        let Treatment { after, reply } = self.treats.treat(now);
+        if after.is_zero() {
+            self.take(now, from, datagram, reply);
+        } else if self.waiting.len() < WAITING_MAX {
+            self.waiting.insert((now.mono + after, self.next), (from, datagram.to_vec(), reply));
+            self.next += 1;
         }
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        self.0.handle_timeout(now);
+        while let Some(entry) = self.waiting.first_entry().filter(|entry| entry.key().0 <= now.mono) {
+            let (from, datagram, reply) = entry.remove();
+            self.take(now, from, &datagram, reply);
+        }
+        self.server.handle_timeout(now);
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.0.timeout()
+        let due = self.waiting.first_key_value().map(|((at, _), _)| *at);
+        [due, self.server.timeout()].into_iter().flatten().min()
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> Option<SocketAddr> {
-        self.0.poll_transmit(now, out).map(SocketAddr::V4)
+        if self.treats.is_silent(now) {
+            while self.server.poll_transmit(now, &mut Vec::new()).is_some() {}
+            return None;
+        }
+        if let Some((to, bytes)) = self.noise.pop_front() {
+            out.extend_from_slice(&bytes);
+            return Some(SocketAddr::V4(to));
+        }
+        self.server.poll_transmit(now, out).map(SocketAddr::V4)
     }
 
     fn poll_event(&mut self, _now: Now) -> Option<ServerEvent> {
-        self.0.poll_event()
+        self.server.poll_event()
     }
 }
 
@@ -78,7 +148,7 @@ struct EventOwner<F>(F);
 
 impl<F: FnMut(&mut Server, Now, ServerEvent)> EndpointOwner<Simulated> for EventOwner<F> {
     fn event(&mut self, endpoint: &Endpoint<Simulated>, _now: Now, event: ServerEvent) {
-        endpoint.with(|simulated, now| (self.0)(&mut simulated.0, now, event));
+        endpoint.with(|simulated, now| (self.0)(&mut simulated.server, now, event));
     }
 }
 
@@ -100,4 +170,71 @@ pub fn write_property(invoke_id: u8, object: tieline_bacnet::ObjectId, value: ti
     Npdu::local(&apdu, true).emit(&mut npdu);
     Bvlc::Unicast(&npdu).emit(&mut datagram);
     datagram
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tieline_bacnet::server::{Object, ServerConfig};
+    use tieline_bacnet::{ObjectId, ObjectType, Value};
+    use tieline_core::Timestamp;
+
+    struct Fixed(Treatment);
+
+    impl Treats for Fixed {
+        fn treat(&mut self, _now: Now) -> Treatment {
+            self.0
+        }
+
+        fn is_silent(&mut self, _now: Now) -> bool {
+            matches!(self.0.reply, Reply::Nothing { .. } | Reply::Off)
+        }
+    }
+
+    fn at(ms: u64) -> Now {
+        Now { mono: Instant(ms * 1_000_000), utc: Timestamp::default() }
+    }
+
+    /// What comes of the command of an output: the bytes that are sent, and whether it is carried out.
+    fn commanded(after_ms: u64, reply: Reply) -> (Vec<u8>, bool) {
+        let object = Object::new(ObjectType::ANALOG_OUTPUT, 1, "valve", Value::Real(0.0)).commandable();
+        let mut server = Server::new(ServerConfig::default());
+        server.add(object);
+        let treats = Fixed(Treatment { after: Duration::from_millis(after_ms), reply });
+        let mut device = Simulated::new(server, Box::new(treats));
+        let output = ObjectId::new(ObjectType::ANALOG_OUTPUT, 1);
+        device.handle_datagram(at(0), "127.0.0.1:9".parse().unwrap(), &write_property(1, output, Value::Real(50.0)));
+        let mut out = Vec::new();
+        if after_ms > 0 {
+            assert_eq!((device.timeout(), device.poll_transmit(at(0), &mut out)), (Some(at(after_ms).mono), None));
+        }
+        device.handle_timeout(at(after_ms));
+        device.poll_transmit(at(after_ms), &mut out);
+        (out, device.server.object(output).unwrap().commanded().is_some())
+    }
+
+    #[test]
+    fn a_request_is_treated_as_the_faults_say() {
+        let (answer, is_done) = commanded(0, Reply::Answer);
+        // A simple acknowledgement.
+        assert_eq!((answer.get(6), is_done), (Some(&0x20), true));
+        assert_eq!(commanded(30, Reply::Answer), (answer, true));
+        let (error, is_done) = commanded(0, Reply::Refuse);
+        assert_eq!((error.get(6), is_done), (Some(&0x50), false));
+        assert_eq!(commanded(5, Reply::Noise([2; NOISE_BYTES])), (vec![2; NOISE_BYTES], false));
+        assert_eq!(commanded(0, Reply::Nothing { is_carried_out: true }), (vec![], true));
+        assert_eq!(commanded(0, Reply::Nothing { is_carried_out: false }), (vec![], false));
+        assert_eq!(commanded(0, Reply::Off), (vec![], false));
+    }
+
+    #[test]
+    fn what_waits_is_limited() {
+        let treats = Fixed(Treatment { after: Duration::from_secs(60), reply: Reply::Answer });
+        let mut device = Simulated::new(Server::new(ServerConfig::default()), Box::new(treats));
+        for _ in 0..2 * WAITING_MAX {
+            device.handle_datagram(at(0), "127.0.0.1:9".parse().unwrap(), &[0x81]);
+        }
+        assert_eq!(device.waiting.len(), WAITING_MAX);
+    }
 }

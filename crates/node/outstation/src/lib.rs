@@ -16,5 +16,6 @@ pub mod modbus;
 pub mod points;
 pub mod profile;
 pub mod server;
+pub mod treatment;
 
 pub use demo::{Demo, DemoSite};

@@ -1,5 +1,6 @@
 //! Modbus servers over TCP: connections of clients, and what answers them.
 
+use crate::treatment::{NOISE_BYTES, Reply, Treatment};
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
@@ -19,6 +20,11 @@ pub trait ModbusDevice {
     /// # Errors
     /// The exception that the client gets.
     fn answer(&mut self, now: Now, unit: Unit, request: &Request) -> Result<Response, ExceptionCode>;
+
+    /// How it treats the next request; one that is well answers at once.
+    fn treat(&mut self, _now: Now) -> Treatment {
+        Treatment::WELL
+    }
 }
 
 /// Serves a device to clients until the shard ends. Returns the address in use.
@@ -48,11 +54,49 @@ impl<D: ModbusDevice> Owner<Server> for Connection<D> {
     fn event(&mut self, session: &Session<Server>, now: Now, event: ServerEvent) {
         match event {
             ServerEvent::Request { id, unit, request } => {
-                let answer = self.0.borrow_mut().answer(now, unit, &request);
-                session.with(|server, _| server.answer(id, answer));
+                let Treatment { after, reply } = self.0.borrow_mut().treat(now);
+                let answer = |device: &mut D| device.answer(now, unit, &request);
+                let end = match reply {
+                    Reply::Answer => End::Answer(answer(&mut self.0.borrow_mut())),
+                    Reply::Refuse => End::Answer(Err(ExceptionCode::SERVER_DEVICE_FAILURE)),
+                    Reply::Noise(bytes) => End::Noise(bytes),
+                    Reply::Nothing { is_carried_out } => {
+                        if is_carried_out {
+                            drop(answer(&mut self.0.borrow_mut()));
+                        }
+                        End::Nothing
+                    }
+                    Reply::Off => return session.close(),
+                };
+                if after.is_zero() {
+                    return session.with(|server, _| end.reach(server, id));
+                }
+                let session = session.clone();
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(after).await;
+                    session.with(|server, _| end.reach(server, id));
+                });
             }
             // There are none over TCP.
             ServerEvent::Broadcast { .. } => {}
+        }
+    }
+}
+
+/// What a request comes to.
+enum End {
+    Answer(Result<Response, ExceptionCode>),
+    Noise([u8; NOISE_BYTES]),
+    Nothing,
+}
+
+impl End {
+    /// Tells it to the client; one that is gone by then hears nothing.
+    fn reach(self, server: &mut Server, id: u64) {
+        match self {
+            Self::Answer(answer) => server.answer(id, answer),
+            Self::Noise(bytes) => server.fail(id, &bytes),
+            Self::Nothing => server.fail(id, &[]),
         }
     }
 }

@@ -28,7 +28,7 @@ pub use client::{ClientConfig, ClientEnd, ClientEvent, ClientSession, Connected,
 pub use decoder::Decoder;
 pub use error::{DecodeError, TooLong};
 pub use flow::SessionChange;
-pub use message::{AliasFrame, Aside, Delivery, Message, encode_publish};
+pub use message::{AliasFrame, Aside, Delivery, Message, append_publish, encode_publish};
 pub(crate) use packet::place;
 pub use packet::{
     Ack, Auth, Connack, Connect, Disconnect, FILTERS_MAX, Frame, Guarantee, OwnProperty, PROPERTIES_MAX, Packet,

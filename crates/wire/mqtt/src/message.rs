@@ -62,8 +62,13 @@ impl Message {
 #[must_use]
 pub fn encode_publish(version: Version, message: &Message, retain: bool, now: Instant) -> Option<Bytes> {
     let mut out = Vec::new();
-    let sent = emit_message(version, message, Guarantee::AtMostOnce, retain, &[], None, now, u32::MAX, &mut out);
-    (sent == Emitted::Whole).then(|| out.into())
+    append_publish(version, message, retain, now, &mut out).then(|| out.into())
+}
+
+/// Appends the same frame; false where there is none.
+#[must_use]
+pub fn append_publish(version: Version, message: &Message, retain: bool, now: Instant, out: &mut Vec<u8>) -> bool {
+    emit_message(version, message, Guarantee::AtMostOnce, retain, &[], None, now, u32::MAX, out) == Emitted::Whole
 }
 
 /// A QoS 0 message of one session's own.

@@ -6,11 +6,17 @@ with Client("http://127.0.0.1:8080", requester="optimizer").reserve("night", ["s
 
 import base64
 import json
+import threading
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 
 __all__ = ["Client", "Failed", "NodeError", "PointResult", "Refused", "Reservation", "Result"]
+
+
+LEASE_S = 60.0
+RENEWALS = 4
+"""How often a lease is renewed in its time."""
 
 
 class NodeError(Exception):
@@ -86,10 +92,16 @@ class Client:
             shown = base64.b64encode(f"{user}:{password or ''}".encode()).decode()
             self._headers["Authorization"] = f"Basic {shown}"
 
-    def reserve(self, task, devices=(), *, seconds=None, start=None, end=None, slots=None, priority="LOW"):
+    def reserve(
+        self, task, devices=(), *, seconds=None, start=None, end=None, slots=None, priority="LOW", lease=LEASE_S, on_ended=None
+    ):
         """Reserves devices from now (or `start`) for `seconds` (or until `end`), or the slots `(device, start, end)`.
 
         Times are texts of RFC 3339 or datetimes. Raises `Failed`.
+
+        When this process ends without a `cancel`, the reservation ends after `lease` seconds, and its points are reverted:
+        a thread renews the lease until then. None: it stays until its slots end. `on_ended` is called with the reservation
+        when the node does not have it any more; it runs in that thread.
         """
         if slots is None:
             span = {"for": f"{round(seconds * 1000)}ms"} if seconds is not None else {"end": _time(end)}
@@ -97,10 +109,16 @@ class Client:
             slots = [{"device": device, **first, **span} for device in devices]
         else:
             slots = [[device, _time(first), _time(last)] for device, first, last in slots]
-        answer = self._ask("/v1/reservations", {"task": task, "priority": priority, "slots": slots})
+        asked = {"task": task, "priority": priority, "slots": slots}
+        asked["lease"] = "none" if lease is None else f"{round(lease * 1000)}ms"
+        answer = self._ask("/v1/reservations", asked)
         self._granted(answer)
         preempted = answer["data"] if isinstance(answer["data"], list) else []
-        return Reservation(self, task, [tuple(loser) for loser in preempted])
+        return Reservation(self, task, [tuple(loser) for loser in preempted], lease, on_ended)
+
+    def renew(self, task):
+        """Renews the leases of this requester, which has this reservation. Raises `Failed`."""
+        self._granted(self._ask("/v1/reservations/renew", {"task": task}))
 
     def cancel(self, task, *, force=False):
         """Ends a reservation; what was commanded under it is reverted. Raises `Failed`."""
@@ -182,14 +200,36 @@ class Client:
 
 
 class Reservation:
-    """A reservation that was granted; at the end of a `with` block it is cancelled."""
+    """A reservation that was granted; at the end of a `with` block it is cancelled.
 
-    def __init__(self, client, task, preempted):
-        self.client, self.task, self.preempted = client, task, preempted
+    `ended` is None while the node has it, and then why it has it no more, as `TASK_ID_DOES_NOT_EXIST`.
+    """
+
+    def __init__(self, client, task, preempted, lease=None, on_ended=None):
+        self.client, self.task, self.preempted, self.ended = client, task, preempted, None
+        self._on_ended, self._cancelled = on_ended, threading.Event()
+        if lease is not None:
+            threading.Thread(target=self._keep, args=(lease / RENEWALS,), name=f"lease of {task}", daemon=True).start()
 
     def cancel(self):
         """Ends it."""
+        self._cancelled.set()
         self.client.cancel(self.task)
+
+    def _keep(self, pause):
+        while not self._cancelled.wait(pause):
+            try:
+                self.client.renew(self.task)
+            except Failed as failed:
+                if self._cancelled.is_set():
+                    return
+                self.ended = failed.info
+                if self._on_ended is not None:
+                    self._on_ended(self)
+                return
+            except (NodeError, OSError, ValueError):
+                # The node may be back before the lease is over.
+                continue
 
     def __enter__(self):
         return self

@@ -7,7 +7,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use hashbrown::{HashMap, HashSet};
-use tieline_core::{DeviceId, Now, PointId, Topic};
+use tieline_core::{DeviceId, Now, PointId, Refusal, Topic};
 
 /// The number of a point that is in the table no more: a command that is out at it ends there, and touches no other point.
 const GONE: PointId = PointId(u32::MAX);
@@ -94,10 +94,17 @@ impl Control {
         Ok(())
     }
 
-    /// A device is gone for good: what is out at it may have been carried out.
+    /// A device was removed from the configuration: what is out at it may have been carried out.
+    pub fn handle_removed(&mut self, now: Now, id: DeviceId) {
+        let Some(device) = self.devices.get_mut(&id) else { return };
+        device.is_online = false;
+        self.end_commands(now, id, || Refusal::reconfigured(true), away_unsent);
+    }
+
+    /// A device is gone for good.
     pub fn forget_devices(&mut self, now: Now, devices: impl IntoIterator<Item = DeviceId>) {
         for device in devices {
-            self.handle_link(now, device, false);
+            self.handle_removed(now, device);
             self.devices.remove(&device);
         }
     }

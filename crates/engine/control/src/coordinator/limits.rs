@@ -82,6 +82,8 @@ pub struct CoordinatorStats {
     pub superseded: u64,
     /// Holders that ended while they held something or not.
     pub holders_gone: u64,
+    /// Tasks whose lease ran out.
+    pub leases_expired: u64,
     /// Events of the schedule that nobody took in time.
     pub events_lost: u64,
     /// Holds given up because their point, or its device, is no more.

@@ -142,6 +142,12 @@ impl Coordinator {
         self.control.point(topic)
     }
 
+    /// The topic of the device of a point that can be commanded; any other topic is its own.
+    #[must_use]
+    pub fn device_topic<'a>(&'a self, topic: &'a str) -> &'a str {
+        self.point(topic).map_or(topic, |point| self.grounds.device_topic(point))
+    }
+
     /// The reservations.
     #[must_use]
     pub const fn schedule(&self) -> &Schedule {

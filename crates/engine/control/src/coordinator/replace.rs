@@ -61,7 +61,7 @@ impl Coordinator {
     /// Gives devices other points and rules, or forgets them. A point goes on by its topic, whatever its number or its device
     /// is now: what it is held for, when it is to be reverted, how it was last commanded. A command that waits for a point that
     /// has changed is not sent (`point_changed`), nor is one for a point that is no more (`away`); what is out ends as it
-    /// would have, and at a device that is no more as if that were lost. A hold of a point that is no more is given up.
+    /// would have, and at a device that is no more as `reconfigured`. A hold of a point that is no more is given up.
     ///
     /// # Errors
     /// As of [`Coordinator::check_points`]; nothing has changed then.
@@ -69,7 +69,10 @@ impl Coordinator {
         self.check_points(&change)?;
         self.handle_timeout(now);
         for device in &change.removed {
-            self.handle_link(now, *device, false);
+            self.control.handle_removed(now, *device);
+            self.settle(now);
+            self.feed(now, *device);
+            self.settle(now);
         }
         let devices = change.devices();
         let points = change.points().map(|(point, _)| point.clone()).collect();

@@ -39,7 +39,8 @@ impl Coordinator {
             }
         }
         let mut tasks: Vec<TaskRecord> = tasks.into_values().collect();
-        tasks.sort_by_key(|task| task.grace_end);
+        // What a pre-empted task keeps is nobody's before its grace time ends.
+        tasks.sort_by_key(|task| (task.grace_end.is_none(), task.grace_end));
         for record in tasks {
             self.grounds.schedule.restore(now, record);
         }

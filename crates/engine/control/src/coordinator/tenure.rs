@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
-use tieline_core::{DeviceId, Now, Refusal, Topic};
+use tieline_core::{DeviceId, Instant, Now, Refusal, Topic};
 
 /// More holders that have ended are remembered only where jobs of theirs are under way.
 const GONE_MAX: usize = 4096;
@@ -51,16 +51,20 @@ impl Coordinator {
         result
     }
 
-    /// A holder has ended: its session is over, or its lease. Its tasks that have started end, what it has commanded is
+    /// Renews the lease of a task, and with it all leases of its requester.
+    pub fn renew_schedule(&mut self, now: Now, requester: &Arc<str>, task: &str) -> ScheduleResult {
+        self.handle_holder_here(now.mono, requester);
+        let result = self.grounds.schedule.renew(now, Some(requester), Some(task));
+        self.settle(now);
+        result
+    }
+
+    /// A holder has ended, as with its session. Its tasks that have started end, what it has commanded is
     /// reverted, and what waits is not sent.
     pub fn handle_holder_gone(&mut self, now: Now, requester: &Arc<str>) {
         self.counts.holders_gone += 1;
-        self.handle_holder_here(requester);
-        if self.grounds.gone.len() >= GONE_MAX {
-            let waiting: HashSet<&str> = self.jobs.values().map(|job| &*job.requester).collect();
-            self.grounds.gone.retain(|requester, _| waiting.contains(&**requester));
-        }
-        self.grounds.gone.insert(requester.clone(), self.next_job);
+        self.end_absence(requester);
+        self.forget_jobs(requester);
         let before = self.grounds.schedule.len();
         self.grounds.schedule.release(now, requester);
         let ended = before - self.grounds.schedule.len();
@@ -68,8 +72,22 @@ impl Coordinator {
         self.settle(now);
     }
 
-    /// A holder is back after a restart.
-    pub fn handle_holder_here(&mut self, requester: &Arc<str>) {
+    /// What a requester asked for until now is not sent any more.
+    fn forget_jobs(&mut self, requester: &Arc<str>) {
+        if self.grounds.gone.len() >= GONE_MAX {
+            let waiting: HashSet<&str> = self.jobs.values().map(|job| &*job.requester).collect();
+            self.grounds.gone.retain(|requester, _| waiting.contains(&**requester));
+        }
+        self.grounds.gone.insert(requester.clone(), self.next_job);
+    }
+
+    /// A holder gave a sign of life: it is back after a restart, and its leases begin again.
+    pub fn handle_holder_here(&mut self, now: Instant, requester: &Arc<str>) {
+        self.end_absence(requester);
+        self.grounds.schedule.hear(now, requester);
+    }
+
+    fn end_absence(&mut self, requester: &Arc<str>) {
         if let Some(at) = self.absent.remove(requester) {
             self.absent_until.remove(at, requester.clone());
         }
@@ -185,6 +203,12 @@ impl Coordinator {
                 let detail = format!("by {} of {}, in {} s", by.task, by.requester, grace.as_secs_f64());
                 self.note_of(now, Phase::Preempted, &owner.requester, "", &owner.task, &detail);
             }
+            ScheduleEvent::LeaseExpired { owner, lease } => {
+                self.counts.leases_expired += 1;
+                self.forget_jobs(&owner.requester);
+                let detail = format!("no sign of life for {} s", lease.as_secs_f64());
+                self.note_of(now, Phase::LeaseExpired, &owner.requester, "", &owner.task, &detail);
+            }
             ScheduleEvent::Changed { device, before: Some(before), after } => {
                 self.note_of(now, Phase::ReservationEnded, &before.requester, device, &before.task, "");
                 self.hand_over(now, device, before, after.as_ref());
@@ -251,7 +275,7 @@ impl Coordinator {
         }
     }
 
-    fn revert_failsafe(&mut self, key: Key, at: tieline_core::Instant) {
+    fn revert_failsafe(&mut self, key: Key, at: Instant) {
         if let Some(hold) = self.holds.get_mut(&key) {
             // Nobody keeps it, over a restart neither.
             (hold.is_failsafe, hold.owner) = (true, None);

@@ -57,6 +57,7 @@ fn reserve(coordinator: &mut Coordinator, now: Now, who: &str, device: &str, unt
         task: Some(format!("{who}-{device}-{until_ms}")),
         priority: Some("HIGH".into()),
         slots: vec![slot],
+        lease: None,
     };
     let result = coordinator.request_schedule(now, &request, &who.into());
     assert!(result.is_success(), "{result:?}");
@@ -151,6 +152,7 @@ fn a_requester_keeps_a_device_over_tasks_that_touch() {
             task: Some(task.into()),
             priority: Some("LOW".into()),
             slots: vec![slot(start, end)],
+            lease: None,
         };
         assert!(c.request_schedule(at(0), &request, &"anna".into()).is_success());
     }
@@ -252,7 +254,7 @@ fn a_restart_reverts_what_nobody_holds() {
         c.restore(at(2_000), entries);
         assert_eq!(c.snapshot().len(), usize::from(until > 2_000) + 1);
         if is_back {
-            c.handle_holder_here(&"anna".into());
+            c.handle_holder_here(at(2_000).mono, &"anna".into());
         }
         let mut sent = accept(&mut c, at(2_000));
         sent.extend(accept(&mut c, at(40_000)));
@@ -462,12 +464,49 @@ fn an_absent_holder_is_gone_in_time() {
     reserve(&mut c, at(1), "anna", "d0", 600_000);
     let anna = "anna".into();
     c.handle_holder_absent(at(1), &anna);
-    c.handle_holder_here(&anna);
+    c.handle_holder_here(at(1).mono, &anna);
     c.handle_timeout(at(31_000));
     assert!(c.has_holder("anna"));
     c.handle_holder_absent(at(31_000), &anna);
     c.handle_timeout(at(61_500));
     assert!(!c.has_holder("anna"));
+}
+
+/// What it commanded is reverted, what waits is not sent, and its other tasks go on.
+#[test]
+fn a_holder_whose_lease_runs_out_is_as_one_that_ended() {
+    let mut c = coordinator(2, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+    let anna: std::sync::Arc<str> = "anna".into();
+    let slot = |end: i64| SlotRequest {
+        device: "d0".into(),
+        start: Timestamp::from_millis(0).to_string(),
+        end: Timestamp::from_millis(end).to_string(),
+    };
+    let request = NewSchedule {
+        requester: Some("anna".into()),
+        task: Some("t".into()),
+        priority: Some("LOW".into()),
+        slots: vec![slot(600_000)],
+        lease: Some(Duration::from_secs(1)),
+    };
+    assert!(c.request_schedule(at(0), &request, &anna).is_success());
+    reserve(&mut c, at(0), "anna", "d1", 600_000);
+    c.handle_batch(at(1), batch(1, "anna", false, vec![set("d0/p0", 6.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(1)), ["d0/p0 6"]);
+    assert!(c.renew_schedule(at(900), &anna, "t").is_success());
+    // One is out, one waits behind it.
+    c.handle_batch(at(1_899), batch(2, "anna", false, vec![set("d0/p0", 7.0), set("d0/p0", 8.0)])).unwrap();
+    let sent = send(&mut c, at(1_899));
+    assert_eq!(sent.len(), 1);
+    c.handle_timeout(at(1_900));
+    assert_eq!(c.stats().leases_expired, 1);
+    c.handle_outcome(at(1_901), sent[0].device, sent[0].command_id, Ok(()));
+    assert_eq!(accept(&mut c, at(1_902)), ["d0/p0 0"]);
+    assert!(answers(&mut c).contains(&"1 refused holder_gone".to_string()));
+    assert!(c.has_holder("anna"));
+    let phases: Vec<Phase> = core::iter::from_fn(|| c.poll_audit()).map(|record| record.phase).collect();
+    assert!(phases.contains(&Phase::LeaseExpired), "{phases:?}");
 }
 
 #[test]
@@ -591,7 +630,7 @@ fn a_device_of_another_number_keeps_what_its_topic_is_held_for() {
     let removed = [DeviceId(0)].into_iter().collect();
     let moved = points_of(7, &[("p0", 3, 100.0)], &to_zero());
     c.replace_points(at(3), PointChange { removed, changed: vec![moved] }).unwrap();
-    assert_eq!(answers(&mut c), ["0 accepted", "done 1", "0 unknown away", "1 refused away", "done 2"]);
+    assert_eq!(answers(&mut c), ["0 accepted", "done 1", "0 unknown reconfigured", "1 refused away", "done 2"]);
     assert_eq!((c.stats().holds, c.stats().jobs), (1, 0));
     c.handle_link(at(4), DeviceId(7), true);
     c.handle_batch(at(5), batch(3, "bert", false, vec![set("d0/p0", 1.0)])).unwrap();

@@ -14,9 +14,15 @@
 //!
 //! Slots are on the wall clock, and who holds a device is a function of the table and of what the wall clock says: there is
 //! never more than one holder. A wall clock that steps back by up to [`CLOCK_SLACK`] is taken as standing still, so that a
-//! correction does not end a slot that has just begun. The grace time is on the monotonic clock.
+//! correction does not end a slot that has just begun. The grace time and leases are on the monotonic clock.
+//!
+//! # Leases
+//!
+//! A task with a lease ends when its requester gave no sign of life for so long. The lease counts from the moment at which
+//! the task first has a device; after a restart it begins again.
 
 mod conflicts;
+mod leases;
 mod parse;
 mod request;
 mod table;

@@ -3,6 +3,7 @@
 use super::request::{NewSchedule, Owner, Priority, ScheduleLimits, ScheduleResult, Slot, SlotRequest};
 use alloc::format;
 use alloc::vec::Vec;
+use core::time::Duration;
 use tieline_core::{Timestamp, Topic};
 
 /// A request that contradicts neither itself nor the limits; slots are sorted by device and start.
@@ -11,6 +12,7 @@ pub(super) struct Asked {
     pub(super) owner: Owner,
     pub(super) priority: Priority,
     pub(super) slots: Vec<Slot>,
+    pub(super) lease: Option<Duration>,
 }
 
 /// Reads a request. Whether its task is there already has been checked.
@@ -49,7 +51,7 @@ pub(super) fn parse(request: &NewSchedule, limits: &ScheduleLimits) -> Result<As
         return fail("REQUEST_CONFLICTS_WITH_SELF");
     }
     let owner = Owner { requester: requester.as_str().into(), task: task.as_str().into() };
-    Ok(Asked { owner, priority, slots })
+    Ok(Asked { owner, priority, slots, lease: request.lease })
 }
 
 fn slot(request: &SlotRequest) -> Result<Slot, ScheduleResult> {

@@ -69,6 +69,8 @@ pub struct NewSchedule {
     pub priority: Option<String>,
     /// The time slots.
     pub slots: Vec<SlotRequest>,
+    /// How long the requester may be silent once the task has a device; none: until the last slot ends.
+    pub lease: Option<Duration>,
 }
 
 /// A time slot as it came.
@@ -109,6 +111,8 @@ pub struct ScheduleResult {
     pub info: String,
     /// What goes with it.
     pub data: ScheduleData,
+    /// On success: the lease of the task that was granted or renewed.
+    pub lease: Option<Duration>,
 }
 
 /// What goes with an answer.
@@ -138,11 +142,13 @@ impl ScheduleResult {
     pub(crate) fn success(data: ScheduleData) -> Self {
         let is_preempting = matches!(&data, ScheduleData::Preempted(losers) if !losers.is_empty());
         let info = if is_preempting { "TASK_WERE_PREEMPTED" } else { "" };
-        Self { info: info.into(), data }
+        Self { info: info.into(), data, lease: None }
     }
 
-    pub(crate) fn failure(info: impl Into<String>) -> Self {
-        Self { info: info.into(), data: ScheduleData::Empty }
+    /// A request that failed.
+    #[must_use]
+    pub fn failure(info: impl Into<String>) -> Self {
+        Self { info: info.into(), data: ScheduleData::Empty, lease: None }
     }
 }
 
@@ -157,6 +163,13 @@ pub enum ScheduleEvent {
         by: Owner,
         /// How long it keeps what it has now; zero where it had not started.
         grace: Duration,
+    },
+    /// A task ends: its requester gave no sign of life for the time of its lease.
+    LeaseExpired {
+        /// The task.
+        owner: Owner,
+        /// Its lease.
+        lease: Duration,
     },
     /// A device changed hands, or became free or taken.
     Changed {
@@ -191,6 +204,8 @@ pub struct TaskRecord {
     pub slots: Vec<Slot>,
     /// Whether it was pre-empted, and when its grace time ends.
     pub grace_end: Option<Timestamp>,
+    /// How long its requester may be silent.
+    pub lease: Option<Duration>,
 }
 
 /// Bounds of one schedule.

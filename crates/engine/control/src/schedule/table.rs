@@ -1,6 +1,7 @@
 //! The tasks, and who holds each device.
 
 use super::conflicts::DeviceSlots;
+use super::leases::{Lease, Leases};
 use super::parse::{Asked, parse};
 use super::request::{
     Announcement, NewSchedule, Owner, Priority, ScheduleData, ScheduleEvent, ScheduleLimits, ScheduleResult, Slot,
@@ -31,13 +32,14 @@ pub(super) struct Task {
     end: Timestamp,
     /// When a pre-empted task ends, on both clocks.
     grace: Option<(Instant, Timestamp)>,
+    lease: Option<Lease>,
 }
 
 impl Task {
-    fn new(owner: Owner, priority: Priority, slots: Vec<Slot>) -> Self {
+    fn new(owner: Owner, priority: Priority, slots: Vec<Slot>, lease: Option<Lease>) -> Self {
         let start = slots.iter().map(|slot| slot.start).min().unwrap_or_default();
         let end = slots.iter().map(|slot| slot.end).max().unwrap_or_default();
-        Self { owner, priority, slots, start, end, grace: None }
+        Self { owner, priority, slots, start, end, grace: None, lease }
     }
 
     /// Whether it is between its first and its last moment, gaps between its slots included.
@@ -59,6 +61,7 @@ impl Task {
             priority: self.priority,
             slots: self.slots.clone(),
             grace_end: self.grace.map(|(_, utc)| utc),
+            lease: self.lease.map(|lease| lease.span),
         }
     }
 }
@@ -75,6 +78,7 @@ pub struct Schedule {
     boundaries: BTreeMap<Timestamp, BTreeMap<Topic, usize>>,
     ends: BTreeSet<(Timestamp, Arc<str>)>,
     graces: Deadlines<Arc<str>>,
+    leases: Leases,
     seen: Timestamp,
     check_at: Option<Instant>,
     announce_at: Instant,
@@ -95,6 +99,7 @@ impl Schedule {
             boundaries: BTreeMap::new(),
             ends: BTreeSet::new(),
             graces: Deadlines::default(),
+            leases: Leases::default(),
             seen: Timestamp::default(),
             check_at: None,
             announce_at: Instant::ZERO,
@@ -125,29 +130,61 @@ impl Schedule {
         }
         if !in_the_way.is_empty() {
             let data = ScheduleData::Conflicts(in_the_way);
-            return ScheduleResult { info: "CONFLICTS_WITH_EXISTING_SCHEDULES".into(), data };
+            return ScheduleResult { data, ..ScheduleResult::failure("CONFLICTS_WITH_EXISTING_SCHEDULES") };
         }
         for loser in &losing {
             self.preempt(now, loser, &asked.owner);
         }
-        self.add(now, Task::new(asked.owner, asked.priority, asked.slots));
+        let lease = asked.lease.map(|span| Lease::new(span, now.mono));
+        self.add(now, Task::new(asked.owner, asked.priority, asked.slots, lease));
         self.handle_timeout(now);
-        ScheduleResult::success(ScheduleData::Preempted(losing))
+        ScheduleResult { lease: asked.lease, ..ScheduleResult::success(ScheduleData::Preempted(losing)) }
     }
 
     /// Ends a task.
     pub fn cancel(&mut self, now: Now, requester: Option<&str>, task: Option<&str>) -> ScheduleResult {
         self.handle_timeout(now);
-        let Some(found) = task.and_then(|task| self.tasks.get(task)) else {
-            return ScheduleResult::failure("TASK_ID_DOES_NOT_EXIST");
+        let task = match self.task_of(requester, task) {
+            Ok(task) => task.owner.task.clone(),
+            Err(failure) => return failure,
         };
-        if requester != Some(&*found.owner.requester) {
-            return ScheduleResult::failure("AGENT_ID_TASK_ID_MISMATCH");
-        }
-        let task = found.owner.task.clone();
         self.remove(now, &task);
         self.handle_timeout(now);
         ScheduleResult::success(ScheduleData::Empty)
+    }
+
+    /// Renews the lease of a task, and with it all leases of its requester.
+    pub fn renew(&mut self, now: Now, requester: Option<&str>, task: Option<&str>) -> ScheduleResult {
+        self.handle_timeout(now);
+        let (requester, lease) = match self.task_of(requester, task) {
+            Ok(task) => (task.owner.requester.clone(), task.lease.map(|lease| lease.span)),
+            Err(failure) => return failure,
+        };
+        self.hear(now.mono, &requester);
+        ScheduleResult { lease, ..ScheduleResult::success(ScheduleData::Empty) }
+    }
+
+    /// A requester gave a sign of life: its leases begin again.
+    pub fn hear(&mut self, now: Instant, requester: &str) {
+        self.leases.hear(now, requester);
+    }
+
+    /// When the lease of a task ends if its requester is not heard; none where it has none, or no device yet.
+    #[must_use]
+    pub fn lease_end(&self, now: Now, task: &str) -> Option<Timestamp> {
+        let task = self.tasks.get(task)?;
+        let end = self.leases.end(&task.owner.requester, task.lease.as_ref()?)?;
+        Some(now.utc.later(end.since(now.mono)))
+    }
+
+    fn task_of(&self, requester: Option<&str>, task: Option<&str>) -> Result<&Task, ScheduleResult> {
+        let Some(found) = task.and_then(|task| self.tasks.get(task)) else {
+            return Err(ScheduleResult::failure("TASK_ID_DOES_NOT_EXIST"));
+        };
+        if requester != Some(&*found.owner.requester) {
+            return Err(ScheduleResult::failure("AGENT_ID_TASK_ID_MISMATCH"));
+        }
+        Ok(found)
     }
 
     /// Ends the tasks of a requester that have started; those that have not are kept for when it is back.
@@ -219,6 +256,9 @@ impl Schedule {
         while let Some((_, task)) = self.graces.take_next(now.mono) {
             self.remove(now, &task);
         }
+        while let Some(task) = self.leases.take_due(now.mono) {
+            self.end_lease(now, &task);
+        }
         let utc = self.wall(now.utc);
         let changed: BTreeSet<Topic> = if utc < self.seen {
             self.devices.keys().cloned().collect()
@@ -269,7 +309,8 @@ impl Schedule {
 
     /// Takes a task back after a restart. Slots that crossed another's while nobody watched cannot be.
     pub fn restore(&mut self, now: Now, record: TaskRecord) {
-        let mut task = Task::new(record.owner, record.priority, record.slots);
+        let lease = record.lease.map(|span| Lease::new(span, now.mono));
+        let mut task = Task::new(record.owner, record.priority, record.slots, lease);
         if let Some(end) = record.grace_end {
             let left = until(now.utc, end).min(self.limits.grace);
             task.grace = Some((now.mono + left, end));
@@ -345,6 +386,9 @@ impl Schedule {
             Some((until, _)) => self.graces.add(until, name.clone()),
             None => drop(self.ends.insert((task.end, name.clone()))),
         }
+        if let Some(lease) = &task.lease {
+            self.leases.add(&task.owner.requester, &name, lease);
+        }
         self.entries.push_back(Entry::Task(task.record()));
         let devices: BTreeSet<Topic> = task.slots.iter().map(|slot| slot.device.clone()).collect();
         self.tasks.insert(name, task);
@@ -354,7 +398,7 @@ impl Schedule {
     }
 
     fn take(&mut self, name: &str) -> Option<Task> {
-        let task = self.tasks.remove(name)?;
+        let mut task = self.tasks.remove(name)?;
         self.slots -= task.slots.len();
         for slot in &task.slots {
             if let Some(device) = self.devices.get_mut(&slot.device) {
@@ -368,7 +412,21 @@ impl Schedule {
             Some((until, _)) => drop(self.graces.remove(until, task.owner.task.clone())),
             None => drop(self.ends.remove(&(task.end, task.owner.task.clone()))),
         }
+        if let Some(lease) = &mut task.lease {
+            self.leases.remove(&task.owner.requester, &task.owner.task, lease);
+        }
         Some(task)
+    }
+
+    /// Ends a task whose lease is over; where its requester was heard since, it goes on.
+    fn end_lease(&mut self, now: Now, name: &Arc<str>) {
+        let Some(task) = self.tasks.get_mut(name) else { return };
+        let Some(lease) = &mut task.lease else { return };
+        if self.leases.is_over(now.mono, &task.owner.requester, name, lease) {
+            let (owner, lease) = (task.owner.clone(), lease.span);
+            self.events.push_back(ScheduleEvent::LeaseExpired { owner, lease });
+            self.remove(now, name);
+        }
     }
 
     fn remove(&mut self, now: Now, name: &str) {
@@ -403,8 +461,11 @@ impl Schedule {
         if before == after {
             return;
         }
-        if after.is_some() {
+        if let Some(owner) = &after {
             self.due.insert(device.clone());
+            if let Some(lease) = self.tasks.get_mut(&owner.task).and_then(|task| task.lease.as_mut()) {
+                self.leases.begin(now.mono, &owner.task, lease);
+            }
         }
         self.events.push_back(ScheduleEvent::Changed { device: device.clone(), before, after });
     }
@@ -425,7 +486,7 @@ impl Schedule {
         let boundary = self.boundaries.range((Excluded(self.seen), Included(Timestamp::from_micros(i64::MAX)))).next();
         let next = boundary.map(|(at, _)| now.mono + until(now.utc, *at));
         let check = now.mono + CLOCK_CHECK_EVERY;
-        let others = [next, self.graces.timeout(), Some(self.announce_at)];
+        let others = [next, self.graces.timeout(), self.leases.timeout(), Some(self.announce_at)];
         self.check_at = others.into_iter().flatten().chain([check]).min();
     }
 }

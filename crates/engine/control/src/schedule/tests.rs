@@ -18,7 +18,8 @@ fn request(who: &str, task: &str, priority: &str, slots: &[(&str, i64, i64)]) ->
         end: time(*end),
     };
     let slots = slots.iter().map(slot).collect();
-    NewSchedule { requester: Some(who.into()), task: Some(task.into()), priority: Some(priority.into()), slots }
+    let [requester, task, priority] = [who, task, priority].map(|text| Some(text.into()));
+    NewSchedule { requester, task, priority, slots, lease: None }
 }
 
 fn told(result: &ScheduleResult) -> String {
@@ -129,7 +130,7 @@ fn priorities_decide_who_loses() {
     assert_eq!(holder(&schedule, secs(76), "d"), "-");
     let preempted = core::iter::from_fn(|| schedule.poll_event()).find_map(|event| match event {
         ScheduleEvent::Preempted { owner, by, grace } => Some((owner.task, by.task, grace)),
-        ScheduleEvent::Changed { .. } => None,
+        ScheduleEvent::LeaseExpired { .. } | ScheduleEvent::Changed { .. } => None,
     });
     assert_eq!(preempted, Some(("t".into(), "u".into(), Duration::from_secs(60))));
 }
@@ -188,4 +189,67 @@ fn there_are_limits() {
     assert_eq!(ask("u", &[("e", 1, 2), ("e", 2, 3)]), expect);
     assert_eq!(ask("u", &[("e", 1, 2)]), "");
     assert_eq!(ask("v", &[("f", 1, 2)]), "LIMIT_EXCEEDED: 2 tasks are scheduled, which is the limit");
+}
+
+/// A request with a lease in seconds.
+fn leased(lease: u64, request: NewSchedule) -> NewSchedule {
+    NewSchedule { lease: Some(Duration::from_secs(lease)), ..request }
+}
+
+#[test]
+fn a_lease_ends_a_task_whose_requester_is_silent() {
+    let mut schedule = Schedule::new(ScheduleLimits::default());
+    let result = schedule.request(secs(0), &leased(10, request("a", "t", "LOW", &[("d", 0, 100)])));
+    assert_eq!((result.is_success(), result.lease), (true, Some(Duration::from_secs(10))));
+    schedule.hear(secs(6).mono, "a");
+    schedule.hear(secs(9).mono, "b");
+    schedule.handle_timeout(secs(15));
+    assert_eq!(holder(&schedule, secs(15), "d"), "t");
+    assert_eq!(schedule.lease_end(secs(15), "t"), Some(secs(16).utc));
+    assert!(schedule.timeout().is_some_and(|at| at <= secs(16).mono));
+    assert_eq!(schedule.renew(secs(15), Some("a"), Some("t")).lease, Some(Duration::from_secs(10)));
+    assert_eq!(schedule.renew(secs(15), Some("b"), Some("t")).info, "AGENT_ID_TASK_ID_MISMATCH");
+    schedule.handle_timeout(secs(24));
+    while schedule.poll_event().is_some() {}
+    schedule.handle_timeout(secs(25));
+    assert_eq!(holder(&schedule, secs(25), "d"), "-");
+    let owner = Owner { requester: "a".into(), task: "t".into() };
+    let expired = ScheduleEvent::LeaseExpired { owner: owner.clone(), lease: Duration::from_secs(10) };
+    assert_eq!(schedule.poll_event(), Some(expired));
+    assert!(matches!(schedule.poll_event(), Some(ScheduleEvent::Changed { after: None, .. })));
+    assert_eq!(schedule.renew(secs(25), Some("a"), Some("t")).info, "TASK_ID_DOES_NOT_EXIST");
+    assert!(
+        core::iter::from_fn(|| schedule.poll_entry())
+            .any(|entry| entry == crate::Entry::TaskEnded { task: "t".into() })
+    );
+}
+
+#[test]
+fn a_lease_counts_once_the_task_has_a_device() {
+    let mut schedule = Schedule::new(ScheduleLimits::default());
+    assert!(schedule.request(secs(0), &leased(10, request("a", "t", "LOW", &[("d", 50, 100)]))).is_success());
+    assert!(schedule.request(secs(0), &request("a", "u", "LOW", &[("e", 0, 100)])).is_success());
+    schedule.handle_timeout(secs(40));
+    assert_eq!(schedule.lease_end(secs(40), "t"), None);
+    schedule.handle_timeout(secs(50));
+    schedule.handle_timeout(secs(59));
+    assert_eq!(holder(&schedule, secs(59), "d"), "t");
+    schedule.handle_timeout(secs(60));
+    assert_eq!(holder(&schedule, secs(60), "d"), "-");
+    // A task without a lease stays.
+    assert_eq!(holder(&schedule, secs(60), "e"), "u");
+}
+
+#[test]
+fn a_lease_begins_again_after_a_restart() {
+    let mut schedule = Schedule::new(ScheduleLimits::default());
+    assert!(schedule.request(secs(0), &leased(10, request("a", "t", "LOW", &[("d", 0, 100)]))).is_success());
+    let record = schedule.tasks().next().unwrap();
+    assert_eq!(record.lease, Some(Duration::from_secs(10)));
+    let mut schedule = Schedule::new(ScheduleLimits::default());
+    schedule.restore(secs(30), record);
+    schedule.handle_timeout(secs(39));
+    assert_eq!(holder(&schedule, secs(39), "d"), "t");
+    schedule.handle_timeout(secs(40));
+    assert_eq!(holder(&schedule, secs(40), "d"), "-");
 }

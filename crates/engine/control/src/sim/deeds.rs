@@ -40,14 +40,16 @@ impl World {
             task: Some(task.clone()),
             priority: Some(priority.name().into()),
             slots: slots.iter().map(slot).collect(),
+            lease: self.random.is_one_of(3).then(|| Duration::from_millis(500 + self.random.below(5_000))),
         };
+        self.hear(&requester);
         let result = self.coordinator.request_schedule(self.now, &request, &Arc::from(&*requester));
         self.say(|| format!("{requester} asks {priority:?} {slots:?} {task}: {result:?}"));
         if slots.is_empty() {
             assert_eq!(result.info, "MALFORMED_REQUEST_EMPTY");
             return;
         }
-        let asked = Task { requester, name: task, priority, slots, grace: None };
+        let asked = Task { requester, name: task, priority, slots, grace: None, lease: request.lease, begun: None };
         let expected = self.oracle.ask(&asked);
         assert_eq!(result.is_success(), expected.is_some(), "{result:?} {expected:?}");
         if let ScheduleData::Preempted(losers) = &result.data {
@@ -66,10 +68,28 @@ impl World {
         let at = self.random.below(self.oracle.tasks.len() as u64) as usize;
         let task = self.oracle.tasks[at].clone();
         let who = Arc::from(&*task.requester);
+        self.hear(&task.requester);
         let result = self.coordinator.cancel_schedule(self.now, Some(&task.requester), Some(&task.name), &who);
         self.say(|| format!("{} cancels {}", task.requester, task.name));
         assert!(result.is_success(), "{result:?}");
-        self.oracle.remove(&task.name);
+        self.oracle.remove(self.now, &task.name);
+    }
+
+    /// The node takes any call of an agent for a sign of life.
+    fn hear(&mut self, agent: &str) {
+        self.coordinator.handle_holder_here(self.now.mono, &Arc::from(agent));
+        self.oracle.hear(self.now, agent);
+    }
+
+    pub(super) fn renew(&mut self) {
+        let agent = self.some_agent();
+        let of_agent = |task: &&Task| task.requester == agent;
+        let Some(task) = self.oracle.tasks.iter().find(of_agent).cloned() else { return };
+        let result = self.coordinator.renew_schedule(self.now, &Arc::from(&*agent), &task.name);
+        self.say(|| format!("{agent} renews {}: {result:?}", task.name));
+        assert!(result.is_success(), "{result:?}");
+        assert_eq!(result.lease, task.lease);
+        self.oracle.hear(self.now, &agent);
     }
 
     pub(super) fn batch(&mut self) {
@@ -101,6 +121,7 @@ impl World {
         self.say(|| format!("{agent} batch {id} {entries:?}"));
         let (requester, confirm): (Arc<str>, bool) = (agent.into(), self.random.is_one_of(2));
         let places = (0..entries.len()).collect();
+        self.hear(agent);
         let timeout = self.random.is_one_of(3).then(|| Duration::from_millis(100 + self.random.below(8_000)));
         let batch =
             Batch { id, requester: requester.clone(), who: requester, entries, timeout, confirm, is_single: false };
@@ -116,7 +137,8 @@ impl World {
         self.counters.deaths += 1;
         self.say(|| format!("{agent} dies"));
         self.coordinator.handle_holder_gone(self.now, &Arc::from(&*agent));
-        self.oracle.release(&agent);
+        self.oracle.release(self.now, &agent);
+        self.silent.insert(agent, self.next);
     }
 
     pub(super) fn link(&mut self, device: usize, is_online: bool) {
@@ -220,7 +242,7 @@ impl World {
         self.overrides = patterns;
         for agent in 0..AGENTS {
             if !self.random.is_one_of(3) {
-                self.coordinator.handle_holder_here(&Arc::from(&*format!("agent{agent}")));
+                self.hear(&format!("agent{agent}"));
             }
         }
         for device in 0..DEVICES {

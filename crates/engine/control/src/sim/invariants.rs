@@ -14,6 +14,8 @@
 //!   gets the next one. Nothing may be sent to the device from [`Dispatch::until`] on, so what has not been carried out
 //!   by then is not carried out later.
 //!
+//! What a requester asked for is not sent once its lease ran out, or it has ended. Which tasks there are, both schedules say alike.
+//!
 //! # No point is left commanded
 //!
 //! When all holders have ended and the devices are well, all points are as they were, but for those that somebody without
@@ -38,8 +40,9 @@ use super::world::{AGENTS, DEVICES, KEPT, Last, Out, World, name};
 use crate::*;
 use core::time::Duration;
 use std::format;
-use std::string::ToString;
+use std::string::{String, ToString};
 use std::sync::Arc;
+use std::vec::Vec;
 use tieline_core::{CommandOutcome, Value};
 
 /// The point that is read back.
@@ -53,6 +56,13 @@ impl World {
                 self.tenures[device] = (holder, self.tenures[device].1 + 1);
             }
         }
+    }
+
+    pub(super) fn check_tasks(&self) {
+        let found: Vec<String> = self.coordinator.schedule().tasks().map(|task| task.owner.task.to_string()).collect();
+        let mut expected: Vec<String> = self.oracle.tasks.iter().map(|task| task.name.clone()).collect();
+        expected.sort();
+        assert_eq!(found, expected, "tasks");
     }
 
     pub(super) fn is_overridden(&self, device: usize) -> bool {
@@ -118,6 +128,8 @@ impl World {
         if let Some((value, asked)) = set {
             assert_eq!(asked, who, "sent for another than who asked");
             assert!(self.sent.insert(value), "{value} was sent twice");
+            let silent = self.silent.get(who).copied().unwrap_or_default();
+            assert!(u64::try_from(value).unwrap() > silent, "sent although its requester was silent");
             self.failsafe.remove(&(device, point));
             if holder.is_none() {
                 self.free_values.insert(value);
@@ -191,7 +203,7 @@ impl World {
         for agent in 0..AGENTS {
             let agent = format!("agent{agent}");
             self.coordinator.handle_holder_gone(self.now, &Arc::from(&*agent));
-            self.oracle.release(&agent);
+            self.oracle.release(self.now, &agent);
         }
         self.drain();
         self.wait(60_000);

@@ -1,4 +1,4 @@
-//! Agents contend for devices that refuse, hang and get lost; holders die, nodes restart, clocks jump, points get other numbers
+//! Agents contend for devices that refuse, hang and get lost; holders die or fall silent, nodes restart, clocks jump, points get other numbers
 //! and ranges. Whatever happens:
 //!
 //! - a command is sent only for who holds the device at that moment, by a second and simpler schedule ([`oracle`]);
@@ -32,6 +32,7 @@ struct Counters {
     granted: u64,
     preempted: u64,
     deaths: u64,
+    expired: u64,
     restarts: u64,
     jumps: u64,
     overrides: u64,
@@ -50,6 +51,7 @@ impl AddAssign for Counters {
         self.granted += other.granted;
         self.preempted += other.preempted;
         self.deaths += other.deaths;
+        self.expired += other.expired;
         self.restarts += other.restarts;
         self.jumps += other.jumps;
         self.overrides += other.overrides;
@@ -110,8 +112,10 @@ fn two_agents_never_act_and_no_point_is_left_commanded() {
     }
     std::println!("{seeds} seeds: {total:?}");
     let Counters { reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, .. } = total;
-    let Counters { reloads, changed, .. } = total;
-    let all =
-        [reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, reloads, changed];
+    let Counters { reloads, changed, expired, .. } = total;
+    let all = [
+        reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, reloads, changed,
+        expired,
+    ];
     assert!(all.iter().all(|count| *count > seeds / 20), "{total:?}");
 }

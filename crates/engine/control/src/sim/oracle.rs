@@ -1,8 +1,10 @@
 //! The schedule once more, as a list that is searched from end to end.
 
 extern crate std;
+use super::world::DEVICES;
 use crate::{Owner, Priority};
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::string::String;
 use std::vec::Vec;
 use tieline_core::{Instant, Now, Timestamp};
@@ -18,6 +20,9 @@ pub(super) struct Task {
     /// Device, start, end.
     pub(super) slots: Vec<(usize, Timestamp, Timestamp)>,
     pub(super) grace: Option<(Instant, Timestamp)>,
+    pub(super) lease: Option<Duration>,
+    /// When its lease began to count.
+    pub(super) begun: Option<Instant>,
 }
 
 impl Task {
@@ -33,6 +38,8 @@ impl Task {
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     pub(super) tasks: Vec<Task>,
+    /// When each requester was last heard.
+    heard: BTreeMap<String, Instant>,
     seen: Timestamp,
 }
 
@@ -49,6 +56,20 @@ impl Oracle {
             Some((until, _)) => until > now.mono,
             None => task.end() > seen,
         });
+        let heard = |task: &Task| self.heard.get(&task.requester).copied().unwrap_or_default();
+        self.tasks.retain(|task| {
+            let is_over = |(lease, begun): (Duration, Instant)| begun.max(heard(task)) + lease <= now.mono;
+            !task.lease.zip(task.begun).is_some_and(is_over)
+        });
+        for device in 0..DEVICES {
+            let Some(name) = self.holder(now, device).map(|task| task.name.clone()) else { continue };
+            let holder = self.tasks.iter_mut().find(|task| task.name == name).unwrap();
+            holder.begun.get_or_insert(now.mono);
+        }
+    }
+
+    pub(super) fn hear(&mut self, now: Now, requester: &str) {
+        self.heard.insert(requester.into(), now.mono);
     }
 
     /// Who may command a device.
@@ -112,18 +133,22 @@ impl Oracle {
         self.advance(now);
     }
 
-    pub(super) fn remove(&mut self, name: &str) {
+    pub(super) fn remove(&mut self, now: Now, name: &str) {
         self.tasks.retain(|task| task.name != name);
+        self.advance(now);
     }
 
-    pub(super) fn release(&mut self, requester: &str) {
+    pub(super) fn release(&mut self, now: Now, requester: &str) {
         let seen = self.seen;
         let has_begun = |task: &Task| task.grace.is_some() || task.start() <= seen;
         self.tasks.retain(|task| task.requester != requester || !has_begun(task));
+        self.advance(now);
     }
 
     pub(super) fn restart(&mut self, now: Now) {
         self.seen = Timestamp::default();
+        self.heard.values_mut().for_each(|heard| *heard = now.mono);
+        self.tasks.iter_mut().for_each(|task| task.begun = None);
         for (until, end) in self.tasks.iter_mut().filter_map(|task| task.grace.as_mut()) {
             let left = u64::try_from(end.micros() - now.utc.micros()).unwrap_or(0);
             *until = now.mono + Duration::from_micros(left).min(GRACE);

@@ -8,7 +8,7 @@ use super::{Counters, Random};
 use crate::*;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use std::string::String;
+use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, println};
 use tieline_core::{Instant, Now, Quality, Timestamp, Topic, Value};
@@ -57,6 +57,8 @@ pub(super) struct World {
     pub(super) asked: BTreeMap<i64, String>,
     pub(super) sent: BTreeSet<i64>,
     pub(super) open: BTreeMap<u64, BTreeSet<usize>>,
+    /// What each agent asked for up to here is not sent any more: it has ended, or was silent for too long.
+    pub(super) silent: BTreeMap<String, u64>,
     pub(super) overrides: BTreeMap<String, Option<Instant>>,
     pub(super) failsafe: BTreeSet<(usize, usize)>,
     pub(super) durable: Vec<Entry>,
@@ -116,6 +118,7 @@ impl World {
             asked: BTreeMap::new(),
             sent: BTreeSet::new(),
             open: BTreeMap::new(),
+            silent: BTreeMap::new(),
             overrides: BTreeMap::new(),
             failsafe: BTreeSet::new(),
             durable: Vec::new(),
@@ -146,7 +149,7 @@ impl World {
     }
 
     pub(super) fn step(&mut self) {
-        match self.random.below(26) {
+        match self.random.below(28) {
             0..=6 => self.request(),
             7 => self.cancel(),
             8..=16 => self.batch(),
@@ -162,6 +165,7 @@ impl World {
             23 if self.random.is_one_of(2) => self.jump(),
             24 => self.revert_request(),
             25 => self.reload(),
+            26 => self.renew(),
             _ => {}
         }
         self.drain();
@@ -237,7 +241,14 @@ impl World {
         while let Some(record) = self.coordinator.poll_audit() {
             self.say(|| format!("    {record:?}"));
             match record.phase {
-                Phase::HolderGone => self.oracle.release(&record.who),
+                Phase::HolderGone => {
+                    self.oracle.release(self.now, &record.who);
+                    self.silent.insert(record.who.to_string(), self.next);
+                }
+                Phase::LeaseExpired => {
+                    self.counters.expired += 1;
+                    self.silent.insert(record.who.to_string(), self.next);
+                }
                 Phase::Sent => {
                     let device = record.device.unwrap();
                     assert!(sent.insert(device, (record.topic, record.who)).is_none(), "two commands to {device:?}");
@@ -246,6 +257,7 @@ impl World {
             }
         }
         self.watch_tenures();
+        self.check_tasks();
         for dispatch in out {
             let device = self.tables.iter().position(|table| table.id() == dispatch.device).unwrap();
             let point = self.tables[device].point(dispatch.command.point);

@@ -30,6 +30,16 @@ fn a_device_treats_requests_as_its_faults_say() {
     for at in [100, 109, 160, 169, 220] {
         check(at, late);
     }
+    let faults = [
+        once(FaultKind::Refuse, 0, 9),
+        once(FaultKind::Garbage, 1, 5),
+        once(FaultKind::NoAnswer, 2, 3),
+        once(FaultKind::Restart, 3, 1),
+    ];
+    let worse = super::device(&[("a", "")], faults.into());
+    let conducts = [0, 1, 2, 3, 4, 5, 6].map(|at| worse.conduct(seconds(at)));
+    let (silent, garbles) = (Conduct::Silent, Conduct::Garbles);
+    assert_eq!(conducts, [Conduct::Refuses, garbles, silent, Conduct::Off, silent, garbles, Conduct::Refuses]);
     let kinds: Vec<Effect> = device.active(seconds(24)).map(|fault| fault.kind.effect()).collect();
     assert_eq!(kinds, [Effect::Refuse, Effect::NoAnswer]);
 }
@@ -81,7 +91,7 @@ fn a_restart_is_said_once_and_loses_what_was_commanded_and_counted() {
     device.handle_time(seconds(99));
     assert_eq!((float(&device, 0), float(&device, 1)), (25.0, 99.0));
     device.handle_time(seconds(105));
-    assert_eq!((device.conduct(seconds(105)), device.poll_restarted()), (Conduct::Silent, false));
+    assert_eq!((device.conduct(seconds(105)), device.poll_restarted()), (Conduct::Off, false));
     device.handle_time(seconds(110));
     assert_eq!((float(&device, 0), float(&device, 1)), (20.0, 0.0));
     assert_eq!((device.poll_restarted(), device.poll_restarted()), (true, false));

@@ -9,6 +9,7 @@ use tieline_core::Machine;
 impl<M: Machine> Session<M> {
     /// The line of a connection that the machine has ended, where its peer is to have time to read why.
     pub(super) fn take_last(&self, why: Closed) -> Option<BufferedConnection> {
+        self.close_passage();
         let waits = why == Closed::Machine && !self.0.limits.linger.is_zero();
         let mut buffered = self.0.buffered.borrow_mut();
         buffered.take_if(|buffered| waits && buffered.can_part())

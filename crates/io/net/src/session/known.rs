@@ -27,6 +27,12 @@ impl<M: Machine> Session<M> {
     /// What the session has moved so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
-        self.0.traffic.get()
+        let mut traffic = self.0.traffic.get();
+        if self.0.passes.get()
+            && let Some(buffered) = &*self.0.buffered.borrow()
+        {
+            traffic.count_past(buffered.past());
+        }
+        traffic
     }
 }

@@ -8,6 +8,7 @@ use tieline_core::{Machine, Now};
 impl<M: Machine> Session<M> {
     /// Gives all bytes that move from here on to a tap too. A session has one tap at most: a second one is not taken.
     pub fn set_tap(&self, tap: Rc<dyn Tap>) {
+        self.close_passage();
         let _ = self.0.tap.set(tap);
     }
 

@@ -13,12 +13,14 @@
 //! - **Limits**: a connection takes [`OUTPUT_MAX`] bytes more than its shard has written, and a shard reads [`INPUT_MAX`]
 //!   bytes more than the session has taken. So nothing waits for a shard that is stuck but what its own connections have.
 //! - **Cost**: orders go in batches; one number says that a batch is done. A connection that takes what it is given says
-//!   nothing. A thread that looks at its mailbox by itself is not woken ([`crate::mailbox`]).
+//!   nothing. A thread that looks at its mailbox by itself is not woken ([`crate::mailbox`]). A frame for many connections
+//!   goes past their sessions ([`Passage`]), and is in a batch once.
 //!
-//! Read first: `batch.rs`, then `owner.rs` and `worker.rs`.
+//! Read first: `batch.rs`, then `owner.rs`, `passage.rs` and `worker.rs`.
 
 mod batch;
 mod owner;
+mod passage;
 mod remote;
 mod shard_connection;
 mod worker;
@@ -27,6 +29,7 @@ mod worker;
 mod tests;
 
 pub use owner::{SocketShardStatus, SocketShards};
+pub use passage::{FrameNumber, Passage, SharedFrame};
 pub(crate) use remote::{Remote, Stalled};
 
 /// Bytes that a connection is given before its shard has written what it was given before.

@@ -1,6 +1,7 @@
 //! The owner's side: where connections are placed, and what is on its way to each shard and back.
 
 use super::batch::{Batch, End, Item, News, Order};
+use super::passage::{Passage, Record, SharedFrame};
 use super::remote::{Remote, RemoteState};
 use super::worker;
 use crate::connection::{Detached, Kind};
@@ -28,6 +29,28 @@ const SPARE_BYTES: usize = 2 * BATCH_BYTES;
 #[derive(Debug, Default)]
 pub struct SocketShards {
     links: Vec<Rc<Link>>,
+    filled: Rc<Filled>,
+}
+
+/// Whether there is something to be given to any shard.
+#[derive(Debug, Default)]
+struct Filled {
+    task: Notify,
+    /// Whether the task that gives it knows.
+    is_told: Cell<bool>,
+}
+
+impl Filled {
+    fn tell(&self) {
+        if !self.is_told.replace(true) {
+            self.task.notify_one();
+        }
+    }
+
+    async fn wait(&self) {
+        self.task.notified().await;
+        self.is_told.set(false);
+    }
 }
 
 /// How a socket shard does.
@@ -61,6 +84,7 @@ impl SocketShards {
             let body = move |shard: Rc<Shard>| worker::run(shard, orders, tell, stall);
             threads.push(ShardThread::spawn_serving(&format!("{name}-{number}"), clock, Arc::clone(counters), body)?);
         }
+        shards.serve();
         Ok((shards, threads))
     }
 
@@ -73,14 +97,26 @@ impl SocketShards {
             let own = Shard::new(shard.clock(), Arc::clone(shard.counters()));
             tokio::task::spawn_local(worker::run(own, orders, tell, stall));
         }
+        shards.serve();
         shards
+    }
+
+    /// Gives shards what is there once the owner's tasks have had their turns.
+    fn serve(&self) {
+        let (filled, links) = (Rc::clone(&self.filled), self.links.clone());
+        tokio::task::spawn_local(async move {
+            loop {
+                filled.wait().await;
+                links.iter().for_each(|link| link.flush());
+            }
+        });
     }
 
     /// Adds a shard; returns its ends of the mailboxes.
     fn add(&mut self) -> (Mailbox<Batch>, MailboxSender<News>) {
         let (give, orders) = mailbox();
         let (tell, news) = mailbox();
-        let link = Rc::new(Link::new(give));
+        let link = Rc::new(Link::new(give, Rc::clone(&self.filled)));
         tokio::task::spawn_local(attend(Rc::clone(&link), news));
         self.links.push(link);
         (orders, tell)
@@ -131,6 +167,10 @@ impl SocketShards {
 pub(super) struct Link {
     give: MailboxSender<Batch>,
     states: RefCell<Vec<Option<Rc<RemoteState>>>>,
+    /// What writes need to know of each, in its place.
+    records: RefCell<Vec<Record>>,
+    /// Tells the next connection from others of its number.
+    next_serial: Cell<u32>,
     free: RefCell<Vec<u32>>,
     connections: Cell<usize>,
     refusing: Cell<usize>,
@@ -141,34 +181,27 @@ pub(super) struct Link {
     spare: RefCell<Vec<Batch>>,
     /// Connections that wait until a batch is done.
     waiting: RefCell<Vec<u32>>,
-    /// There is something to be given.
-    filled: Notify,
-    /// Whether that was said.
-    is_filled: Cell<bool>,
+    filled: Rc<Filled>,
     has_ended: Cell<bool>,
     /// Who is told when it ends.
     watcher: RefCell<Option<Waker>>,
 }
 
-/// Gives a shard what is there once the owner's tasks have had their turns, and acts on its news.
+/// Acts on the news of a shard.
 async fn attend(link: Rc<Link>, mut news: Mailbox<News>) {
-    loop {
-        tokio::select! {
-            biased;
-            told = news.recv() => match told {
-                Some(told) => link.handle(told),
-                None => return link.fail_all(),
-            },
-            () = link.filled.notified() => link.flush(),
-        }
+    while let Some(told) = news.recv().await {
+        link.handle(told);
     }
+    link.fail_all();
 }
 
 impl Link {
-    fn new(give: MailboxSender<Batch>) -> Self {
+    fn new(give: MailboxSender<Batch>, filled: Rc<Filled>) -> Self {
         Self {
             give,
             states: RefCell::default(),
+            records: RefCell::default(),
+            next_serial: Cell::default(),
             free: RefCell::default(),
             connections: Cell::default(),
             refusing: Cell::default(),
@@ -176,8 +209,7 @@ impl Link {
             done: Cell::default(),
             spare: RefCell::default(),
             waiting: RefCell::default(),
-            filled: Notify::new(),
-            is_filled: Cell::default(),
+            filled,
             has_ended: Cell::default(),
             watcher: RefCell::default(),
         }
@@ -199,7 +231,13 @@ impl Link {
         if let Some(place) = states.get_mut(at(number)) {
             *place = Some(Rc::clone(&state));
         }
+        let mut records = self.records.borrow_mut();
+        records.resize(states.len(), Record::default());
         drop(states);
+        if let Some(record) = records.get_mut(at(number)) {
+            *record = Record::new(self.next_serial.replace(self.next_serial.get().wrapping_add(1)));
+        }
+        drop(records);
         self.connections.set(self.connections.get() + 1);
         self.order(Order::Open(number, Box::new(detached)));
         if self.has_ended.get() {
@@ -208,14 +246,43 @@ impl Link {
         Remote(state)
     }
 
-    /// The batch that is made has this number.
-    pub(super) fn number(&self) -> u64 {
-        self.batch.borrow().number
+    /// Whether all that a connection was given is written.
+    pub(super) fn is_done(&self, connection: u32) -> bool {
+        self.record(connection, |record| record.is_done(self.done.get())).unwrap_or(true)
     }
 
-    /// All batches up to this one are done.
-    pub(super) const fn done(&self) -> u64 {
-        self.done.get()
+    /// Whether a connection may be given more.
+    pub(super) fn has_room(&self, connection: u32) -> bool {
+        self.record(connection, |record| record.has_room(self.done.get())).unwrap_or(true)
+    }
+
+    /// Lets frames of so many bytes be written past the session of a connection.
+    pub(super) fn open_passage(self: &Rc<Self>, connection: u32, frame_max: u32) -> Option<Passage> {
+        let serial = self.record(connection, |record| record.open(frame_max))?;
+        Some(Passage::new(Rc::clone(self), connection, serial))
+    }
+
+    /// Ends that, with what is known of what was written; its session counts that.
+    pub(super) fn close_passage(&self, connection: u32) -> (u64, u64) {
+        let close = |record: &mut Record| {
+            record.close();
+            record.take_past()
+        };
+        self.record(connection, close).unwrap_or_default()
+    }
+
+    /// Ends that; its session counts later what was written.
+    pub(super) fn stop_passage(&self, connection: u32) {
+        self.record(connection, Record::close);
+    }
+
+    /// Bytes and frames that were written past the session of a connection and not counted there.
+    pub(super) fn past(&self, connection: u32) -> (u64, u64) {
+        self.record(connection, |record| record.past()).unwrap_or_default()
+    }
+
+    fn record<R>(&self, connection: u32, act: impl FnOnce(&mut Record) -> R) -> Option<R> {
+        self.records.borrow_mut().get_mut(at(connection)).map(act)
     }
 
     /// Adds an order without bytes.
@@ -226,37 +293,57 @@ impl Link {
 
     /// Adds a write.
     pub(super) fn write(&self, connection: u32, bytes: &[u8], urgent: bool) {
-        let batch = &mut *self.batch.borrow_mut();
-        for part in bytes.chunks(1 << 30) {
-            batch.bytes.extend_from_slice(part);
-            let len = u32::try_from(part.len()).unwrap_or_default();
-            batch.orders.push(Order::Write { connection, len, urgent });
+        {
+            let batch = &mut *self.batch.borrow_mut();
+            self.record(connection, |record| record.give(bytes.len(), batch.number, self.done.get()));
+            batch.write(connection, bytes, urgent);
         }
-        batch.is_urgent |= urgent;
+        self.look_at_size();
+    }
+
+    /// Adds a write past the session of the connection with this serial, where that may be.
+    pub(super) fn write_past(&self, (connection, serial): (u32, u32), frame: SharedFrame<'_>, urgent: bool) -> bool {
+        let done = self.done.get();
+        let batch = &mut *self.batch.borrow_mut();
+        let passes = self.record(connection, |record| {
+            let passes = record.pass(serial, frame.bytes(), done);
+            if passes {
+                record.give(frame.len(), batch.number, done);
+            }
+            passes
+        });
+        if passes != Some(true) {
+            return false;
+        }
+        batch.write_shared(connection, frame, urgent);
+        self.look_at_size_of(batch);
+        true
     }
 
     /// Sends a batch that is large enough; for others, wakes the task that sends them later.
-    pub(super) fn look_at_size(&self) {
-        let is_full = {
-            let batch = self.batch.borrow();
-            batch.bytes.len() >= BATCH_BYTES || batch.orders.len() >= BATCH_ORDERS
-        };
-        if is_full {
-            self.flush();
-        } else if !self.is_filled.replace(true) {
-            self.filled.notify_one();
+    fn look_at_size(&self) {
+        self.look_at_size_of(&mut self.batch.borrow_mut());
+    }
+
+    fn look_at_size_of(&self, batch: &mut Batch) {
+        if batch.weight >= BATCH_BYTES || batch.orders.len() >= BATCH_ORDERS {
+            self.flush_batch(batch);
+        } else {
+            self.filled.tell();
         }
     }
 
     fn flush(&self) {
-        self.is_filled.set(false);
-        let mut batch = self.batch.borrow_mut();
+        self.flush_batch(&mut self.batch.borrow_mut());
+    }
+
+    fn flush_batch(&self, batch: &mut Batch) {
         if batch.orders.is_empty() {
             return;
         }
         let mut next = self.spare.borrow_mut().pop().unwrap_or_default();
         next.number = batch.number + 1;
-        let full = std::mem::replace(&mut *batch, next);
+        let full = std::mem::replace(batch, next);
         let is_urgent = full.is_urgent;
         self.give.send(full, is_urgent);
     }
@@ -288,6 +375,7 @@ impl Link {
             Item::Established(number, certificate) => self.with(number, |state| state.established(certificate)),
             Item::Input(number, bytes) => self.with(number, |state| state.input(bytes)),
             Item::Refuses(number) => self.with(number, |state| {
+                self.stop_passage(number);
                 self.refusing.set(self.refusing.get() + usize::from(!state.refuses.replace(true)));
             }),
             Item::Clear(number) => self.with(number, |state| {

@@ -1,8 +1,9 @@
 //! A connection whose socket is on a socket shard, as its session uses it.
 
+use super::INPUT_MAX;
 use super::batch::{End, Order};
 use super::owner::Link;
-use super::{INPUT_MAX, OUTPUT_MAX};
+use super::passage::Passage;
 use crate::Peer;
 use crate::tls::ShownCertificate;
 use std::cell::{Cell, RefCell};
@@ -29,10 +30,6 @@ pub(super) struct RemoteState {
     /// What was read and the session has not taken.
     inbox: RefCell<Vec<u8>>,
     end: RefCell<Option<End>>,
-    /// The batch that its last write is in.
-    last: Cell<u64>,
-    /// Bytes that it was given since all that it was given was written.
-    given: Cell<usize>,
     /// Whether its socket takes no more at the moment.
     pub(super) refuses: Cell<bool>,
     /// Whether somebody has seen that it takes no more, and nobody has since seen that it does.
@@ -114,9 +111,10 @@ impl Remote {
 
     /// Whether it takes more at the moment.
     /// Where it does not, the task that drives the session is woken when it does.
+    #[inline(never)]
     pub(crate) fn is_clear(&self) -> bool {
         let state = &*self.0;
-        let is_clear = !state.refuses.get() && (state.is_done() || state.given.get() < OUTPUT_MAX);
+        let is_clear = !state.refuses.get() && state.link.has_room(state.number);
         if !is_clear {
             state.is_blocked.set(true);
             state.wait();
@@ -140,6 +138,7 @@ impl Remote {
     }
 
     /// Takes all of it, unless it takes nothing at the moment.
+    #[inline(never)]
     pub(crate) fn offer(&self, bytes: &[u8]) -> io::Result<usize> {
         let state = &*self.0;
         if state.has_failed() {
@@ -151,14 +150,24 @@ impl Remote {
         if bytes.is_empty() {
             return Ok(0);
         }
-        if state.is_done() {
-            state.given.set(0);
-        }
-        state.given.set(state.given.get().saturating_add(bytes.len()));
-        state.last.set(state.link.number());
         state.link.write(state.number, bytes, state.is_urgent.take());
-        state.link.look_at_size();
         Ok(bytes.len())
+    }
+
+    /// Lets frames of so many bytes be written past its session.
+    pub(crate) fn open_passage(&self, frame_max: u32) -> Option<Passage> {
+        let RemoteState { number, link, end, .. } = &*self.0;
+        end.borrow().is_none().then(|| link.open_passage(*number, frame_max))?
+    }
+
+    /// Ends that; returns the bytes and frames that were.
+    pub(crate) fn close_passage(&self) -> (u64, u64) {
+        self.0.link.close_passage(self.0.number)
+    }
+
+    /// The bytes and frames that were written past its session up to now.
+    pub(crate) fn past(&self) -> (u64, u64) {
+        self.0.link.past(self.0.number)
     }
 
     /// What is written next goes before what waits for other connections.
@@ -168,6 +177,7 @@ impl Remote {
 
     /// Ends our side once all is written, and lets the peer end its own within `patience`.
     pub(crate) fn end(self, patience: Duration) {
+        self.0.link.close_passage(self.0.number);
         self.0.link.order(Order::End { connection: self.0.number, patience });
         self.0.is_ended.set(true);
     }
@@ -176,6 +186,7 @@ impl Remote {
 impl Drop for Remote {
     fn drop(&mut self) {
         if !self.0.is_ended.get() {
+            self.0.link.close_passage(self.0.number);
             self.0.link.order(Order::Close { connection: self.0.number });
         }
     }
@@ -191,8 +202,6 @@ impl RemoteState {
             certificate: RefCell::default(),
             inbox: RefCell::default(),
             end: RefCell::default(),
-            last: Cell::default(),
-            given: Cell::default(),
             refuses: Cell::default(),
             is_urgent: Cell::default(),
             is_blocked: Cell::default(),
@@ -220,6 +229,7 @@ impl RemoteState {
     }
 
     pub(super) fn ended(&self, end: End) {
+        self.link.stop_passage(self.number);
         self.end.borrow_mut().get_or_insert(end);
         self.wake();
     }
@@ -239,7 +249,7 @@ impl RemoteState {
 
     /// Whether all that it was given is written.
     fn is_done(&self) -> bool {
-        self.last.get() <= self.link.done()
+        self.link.is_done(self.number)
     }
 
     /// Lets the link wake it once all is written. Where the socket refuses, it is woken when it no longer does.

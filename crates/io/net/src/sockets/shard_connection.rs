@@ -37,20 +37,24 @@ pub(super) struct PendingBatch {
 impl PendingBatch {
     /// Its room, empty.
     pub(super) fn into_room(self) -> Batch {
-        let Self { mut bytes, orders, .. } = self;
-        bytes.clear();
-        Batch { orders: orders.into_inner(), bytes, ..Batch::default() }
+        Batch::emptied(self.orders.into_inner(), self.bytes)
     }
 }
 
 /// Some bytes of a batch.
 #[derive(Debug)]
 pub(super) struct Write {
-    pub(super) batch: Rc<PendingBatch>,
-    pub(super) range: Range<usize>,
+    batch: Rc<PendingBatch>,
+    range: Range<usize>,
 }
 
 impl Write {
+    /// One of a batch, which is not done before it.
+    pub(super) fn of(batch: &Rc<PendingBatch>, range: &Range<usize>) -> Self {
+        batch.left.set(batch.left.get() + 1);
+        Self { batch: Rc::clone(batch), range: range.clone() }
+    }
+
     fn bytes(&self) -> &[u8] {
         self.batch.bytes.get(self.range.clone()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-use super::{INPUT_MAX, OUTPUT_MAX, SocketShards};
+use super::{FrameNumber, INPUT_MAX, OUTPUT_MAX, SharedFrame, SocketShards};
 use crate::tests::echo::{Echo, Heard};
 use crate::tests::{Notes, pair, run};
 use crate::{Carrier, Clock, Closed, Connection, Counters, Limits, Session, Shard, ShardThread};
@@ -230,6 +230,111 @@ fn a_socket_that_refuses_is_given_no_more_than_its_window_and_others_go_on() {
         assert!(given <= OUTPUT_MAX + 1000, "{given}");
         assert_eq!(shards.status().next().unwrap().refusing, 1);
         assert!(log.lock().unwrap().iter().filter(|name| **name == 1).count() >= 200);
+    });
+}
+
+fn frame(bytes: &[u8]) -> SharedFrame<'_> {
+    SharedFrame::new(bytes, FrameNumber::next())
+}
+
+/// They keep their place among what the session says itself.
+#[test]
+fn frames_go_past_a_session_until_something_else_is_done_with_it() {
+    run(async {
+        let (near, mut far) = pair().await;
+        let (session, near, _shards) = placed(Echo::default(), near);
+        assert!(session.open_passage(4).is_none(), "there is no connection");
+        let talk = async {
+            let mut heard = [0; 6];
+            far.write_all(b"a").await.unwrap();
+            far.read_exact(&mut heard[..1]).await.unwrap();
+            let passage = session.open_passage(4).unwrap();
+            let took = [b"b".as_slice(), b"cd", b"more than four"].map(|bytes| passage.write(frame(bytes), false));
+            assert_eq!(took, [true, true, false]);
+            let traffic = session.traffic();
+            assert_eq!((traffic.bytes_out, traffic.writes, traffic.messages_out), (4, 3, 3));
+            session.send(|echo, _| echo.output.push_back(b"e".to_vec()));
+            assert!(!passage.write(frame(b"-"), false), "it was called");
+            let passage = session.open_passage(4).unwrap();
+            assert!(passage.write(frame(b"f"), true));
+            session.close_passage();
+            assert!(!passage.write(frame(b"-"), false), "it was closed");
+            assert_eq!(session.traffic().messages_out, 5);
+            far.read_exact(&mut heard[1..]).await.unwrap();
+            assert_eq!(&heard, b"abcdef");
+            let passage = session.open_passage(4).unwrap();
+            far.write_all(b"g").await.unwrap();
+            far.read_exact(&mut heard[..1]).await.unwrap();
+            assert!(!passage.write(frame(b"-"), false), "it had input");
+            drop(session.open_passage(4).unwrap());
+            drop(far);
+        };
+        let mut notes = Notes::default();
+        let ((), why) = tokio::join!(talk, session.run(near, &mut notes));
+        assert_eq!((why, session.traffic().bytes_out), (Closed::Peer, 7));
+    });
+}
+
+/// What is urgent goes first, and a frame of many connections is what each of them gets.
+#[test]
+fn frames_past_sessions_are_sorted_by_urgency_and_shared() {
+    run(async {
+        let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
+        let shards = SocketShards::local(&shard, 1, STALL);
+        let log = Arc::<std::sync::Mutex<Vec<u8>>>::default();
+        let socket = Socket { name: 0, takes: usize::MAX, log: Arc::clone(&log) };
+        let other = shards.place(Connection::from(Box::new(socket) as Box<dyn Carrier>)).unwrap();
+        let mut ends = Vec::new();
+        for _ in 0..2 {
+            let (near, far) = pair().await;
+            ends.push((shards.place(near.into()).unwrap(), far));
+        }
+        rounds().await;
+        let passages: Vec<_> = ends.iter().map(|(near, _)| near.remote().unwrap().open_passage(9).unwrap()).collect();
+        let other = other.remote().unwrap().open_passage(9).unwrap();
+        let shared = frame(b"shared");
+        assert!(other.write(shared, false));
+        assert!(passages.iter().all(|passage| passage.write(shared, false)));
+        assert!(ends[1].0.offer(b" own").unwrap() == Some(4));
+        assert!(passages.iter().all(|passage| passage.write(shared, true)));
+        for (number, (_, far)) in ends.iter_mut().enumerate() {
+            let expect: &[u8] = if number == 0 { b"sharedshared" } else { b"shared ownshared" };
+            let mut heard = vec![0; expect.len()];
+            far.read_exact(&mut heard).await.unwrap();
+            assert_eq!(heard, expect);
+        }
+        assert_eq!(*log.lock().unwrap(), [0]);
+    });
+}
+
+#[test]
+fn a_passage_has_the_window_of_its_connection_and_ends_with_it() {
+    run(async {
+        let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
+        let shards = SocketShards::local(&shard, 1, STALL);
+        let log = Arc::<std::sync::Mutex<Vec<u8>>>::default();
+        let place = |name| {
+            let socket = Socket { name, takes: usize::MAX, log: Arc::clone(&log) };
+            shards.place(Connection::from(Box::new(socket) as Box<dyn Carrier>)).unwrap()
+        };
+        let first = place(0);
+        rounds().await;
+        let passage = first.remote().unwrap().open_passage(1000).unwrap();
+        let shared = frame(&[0; 1000]);
+        let given = (0..400).filter(|_| passage.write(shared, false)).count();
+        assert_eq!(given, OUTPUT_MAX.div_ceil(1000));
+        rounds().await;
+        drop(first);
+        assert!(!passage.write(shared, false));
+        rounds().await;
+        log.lock().unwrap().clear();
+        // It has the number of the first.
+        let second = place(1);
+        rounds().await;
+        let own = second.remote().unwrap().open_passage(1000).unwrap();
+        assert_eq!((passage.write(shared, false), own.write(shared, false)), (false, true));
+        rounds().await;
+        assert_eq!(*log.lock().unwrap(), [1]);
     });
 }
 

@@ -98,7 +98,7 @@ impl Worker {
     fn take(self: &Rc<Self>, batch: Batch) {
         let Batch { number, mut orders, bytes, .. } = batch;
         let batch = Rc::new(PendingBatch { number, bytes, orders: RefCell::default(), left: Cell::new(0) });
-        let mut from = 0;
+        let mut range = 0..0;
         for order in orders.drain(..) {
             match order {
                 Order::Open(number, detached) => {
@@ -107,13 +107,11 @@ impl Worker {
                     tokio::task::spawn_local(serve(Rc::clone(self), connection, detached));
                 }
                 Order::Write { connection: number, len, urgent } => {
-                    let to = from + usize::try_from(len).unwrap_or_default();
-                    if let Some(connection) = self.find(number) {
-                        batch.left.set(batch.left.get() + 1);
-                        connection.writes.borrow_mut().push_back(Write { batch: Rc::clone(&batch), range: from..to });
-                        self.list(connection, urgent);
-                    }
-                    from = to;
+                    range = range.end..range.end + usize::try_from(len).unwrap_or_default();
+                    self.add(number, Write::of(&batch, &range), urgent);
+                }
+                Order::Repeat { connection: number, urgent } => {
+                    self.add(number, Write::of(&batch, &range), urgent);
                 }
                 Order::Taken { connection: number, len } => {
                     if let Some(connection) = self.find(number) {
@@ -127,6 +125,14 @@ impl Worker {
         }
         *batch.orders.borrow_mut() = orders;
         self.pending.borrow_mut().push_back(batch);
+    }
+
+    /// Adds a write to a connection that is still here.
+    fn add(&self, number: u32, write: Write, urgent: bool) {
+        if let Some(connection) = self.find(number) {
+            connection.writes.borrow_mut().push_back(write);
+            self.list(connection, urgent);
+        }
     }
 
     fn list(&self, connection: Rc<ShardConnection>, urgent: bool) {

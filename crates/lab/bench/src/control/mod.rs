@@ -161,7 +161,7 @@ fn start(folder: &Path, devices: usize) -> Result<(Node, Client)> {
 fn round(client: &Client, folder: &Path, devices: usize, number: usize) -> Result<Round> {
     let slots: Vec<Value> =
         (0..devices).map(|device| json!({ "device": format!("site/d{device}"), "for": "1h" })).collect();
-    let task = json!({ "task": "bench", "priority": "LOW", "requester": "bench", "slots": slots });
+    let task = json!({ "task": "bench", "priority": "LOW", "requester": "bench", "slots": slots, "lease": "none" });
     let (reserved, answer) = client.post("/v1/reservations", &task)?;
     ensure!(answer["result"] == "SUCCESS", "the reservation failed: {answer}");
     let before = written(folder)?;

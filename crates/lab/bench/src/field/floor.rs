@@ -33,7 +33,11 @@ impl Sender {
 }
 
 impl Reading for Floor {
-    async fn connect(_shard: &Rc<Shard>, to: SocketAddr, ask: Ask, tally: &Rc<Tally>) -> Result<Self> {
+    type Shared = ();
+
+    fn shared(_ask: Ask) {}
+
+    async fn connect(_shard: &Rc<Shard>, to: SocketAddr, ask: Ask, _shared: &(), tally: &Rc<Tally>) -> Result<Self> {
         let (input, out) = dial(&Target::new(to.to_string())).await?.into_split();
         let sender = Rc::new(Sender { out, next: Cell::new(0), ask, tally: Rc::clone(tally) });
         tally.count_ready();

@@ -75,8 +75,20 @@ impl Tally {
 
 /// A connection that reads.
 pub trait Reading: Sized + 'static {
+    /// What all connections of a thread have in common.
+    type Shared;
+
+    /// What all connections of a thread have in common.
+    fn shared(ask: Ask) -> Self::Shared;
+
     /// Connects; what it reads is counted. Where `ask` has no interval, each read that ends begins the next.
-    fn connect(shard: &Rc<Shard>, to: SocketAddr, ask: Ask, tally: &Rc<Tally>) -> impl Future<Output = Result<Self>>;
+    fn connect(
+        shard: &Rc<Shard>,
+        to: SocketAddr,
+        ask: Ask,
+        shared: &Self::Shared,
+        tally: &Rc<Tally>,
+    ) -> impl Future<Output = Result<Self>>;
 
     /// Begins a read.
     fn begin(&self);
@@ -113,9 +125,12 @@ enum News {
     Measured(Measured),
 }
 
+/// Says how many bytes of memory are in use.
+pub type Memory = fn() -> Result<u64>;
+
 /// Connections on a thread of their own, each of which has read once.
 pub struct Held {
-    /// Resident memory that the process has grown by since the first connection has read.
+    /// How much memory has grown since the first connection has read.
     pub grown_bytes: u64,
     go: Sender<Duration>,
     news: Receiver<Result<News>>,
@@ -125,9 +140,14 @@ pub struct Held {
 impl Held {
     /// Connects, reads once on each connection, and is idle then.
     pub fn start<R: Reading>(to: SocketAddr, ask: Ask) -> Result<Self> {
+        Self::start_with::<R>(to, ask, resident_bytes)
+    }
+
+    /// The same where `memory` says how much memory is in use.
+    pub fn start_with<R: Reading>(to: SocketAddr, ask: Ask, memory: Memory) -> Result<Self> {
         let ((go, going), (tell, news)) = (channel(), channel());
         let main = move |shard: Rc<Shard>| async move {
-            let told = drive::<R>(&shard, to, ask, &going, &tell).await;
+            let told = drive::<R>(&shard, to, ask, memory, &going, &tell).await;
             let _ = tell.send(told.map(News::Measured));
             // What is sent last is read before the thread ends.
             std::future::pending::<()>().await;
@@ -167,26 +187,27 @@ async fn drive<R: Reading>(
     shard: &Rc<Shard>,
     to: SocketAddr,
     ask: Ask,
+    memory: Memory,
     going: &Receiver<Duration>,
     tell: &Sender<Result<News>>,
 ) -> Result<Measured> {
-    let tally = Rc::new(Tally::default());
+    let (tally, shared) = (Rc::new(Tally::default()), R::shared(ask));
     let mut connections = Vec::with_capacity(ask.connections);
     let mut before = None;
     for wanted in 1..=ask.connections as u64 {
-        connections.push(R::connect(shard, to, ask, &tally).await?);
+        connections.push(R::connect(shard, to, ask, &shared, &tally).await?);
         if wanted == 1 {
             wait(&tally, |tally| tally.ready.get() >= wanted).await?;
             connections.iter().for_each(R::begin);
             settle(&tally).await?;
-            before = Some(resident_bytes()?);
+            before = Some(memory()?);
         }
     }
     let wanted = ask.connections as u64;
     wait(&tally, |tally| tally.ready.get() >= wanted).await?;
     connections.iter().skip(1).for_each(R::begin);
     settle(&tally).await?;
-    let now = resident_bytes()?;
+    let now = memory()?;
     let _ = tell.send(Ok(News::Ready { grown_bytes: now.saturating_sub(before.unwrap_or(now)) }));
     let span = loop {
         match going.try_recv() {

@@ -8,12 +8,12 @@
 //! ```
 
 use super::floor::Floor;
-use super::load::{Ask, Held};
+use super::load::{Ask, Held, Memory};
 use super::ours::Ours;
 use super::peer::{self, Peer};
 use super::responder::Responder;
 use super::{Experiment, Figures, Options, Row};
-use crate::process;
+use crate::process::{self, resident_bytes};
 use crate::report::Progress;
 use crate::rounds::{number, short};
 use anyhow::{Context, Result, ensure};
@@ -112,6 +112,24 @@ fn grown(program: &Path, by: HeldBy, to: SocketAddr, ask: Ask) -> Result<u64> {
     Ok(serde_json::from_str::<Told>(&line)?.grown_bytes)
 }
 
+/// By how much `memory` grows with so many more connections that have read once and are idle, the other end's included.
+///
+/// # Errors
+/// The system does not have what they need, or something was lost.
+pub fn grown_with(by: HeldBy, connections: usize, registers: u16, memory: Memory) -> Result<u64> {
+    let responder = Responder::start(Duration::ZERO)?;
+    // The first is there for what every process needs once.
+    let ask = Ask { connections: connections + 1, registers, window: 1, every: None };
+    grown_by(by, responder.address, ask, memory)
+}
+
+fn grown_by(by: HeldBy, to: SocketAddr, ask: Ask, memory: Memory) -> Result<u64> {
+    Ok(match by {
+        HeldBy::Ours => Held::start_with::<Ours>(to, ask, memory)?.grown_bytes,
+        HeldBy::Floor => Held::start_with::<Floor>(to, ask, memory)?.grown_bytes,
+    })
+}
+
 /// Is the process that a row starts: holds connections, and tells what they take.
 ///
 /// # Errors
@@ -120,10 +138,7 @@ pub fn hold(by: HeldBy, to: SocketAddr, connections: usize, registers: u16, out:
     process::reserve_descriptors(connections, 1)?;
     // The first is there for what every process needs once.
     let ask = Ask { connections: connections + 1, registers, window: 1, every: None };
-    let grown_bytes = match by {
-        HeldBy::Ours => Held::start::<Ours>(to, ask)?.grown_bytes,
-        HeldBy::Floor => Held::start::<Floor>(to, ask)?.grown_bytes,
-    };
+    let grown_bytes = grown_by(by, to, ask, resident_bytes)?;
     writeln!(out, "{}", serde_json::to_string(&Told { grown_bytes })?)?;
     Ok(out.flush()?)
 }

@@ -29,7 +29,7 @@ mod wire;
 
 pub use charts::charts;
 pub use devices::serve_devices;
-pub use memory::{HeldBy, MemoryFigures, hold};
+pub use memory::{HeldBy, MemoryFigures, grown_with, hold};
 pub use node::NodeFigures;
 pub use reads::{ReadFigures, WindowFigures};
 pub use spread::SpreadFigures;

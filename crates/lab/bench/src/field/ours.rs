@@ -6,6 +6,7 @@ use anyhow::Result;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Now;
 use tieline_modbus::{
@@ -47,12 +48,24 @@ impl Plan {
 }
 
 impl Reading for Ours {
-    async fn connect(shard: &Rc<Shard>, to: SocketAddr, ask: Ask, tally: &Rc<Tally>) -> Result<Self> {
-        let stream = dial(&Target::new(to.to_string())).await?;
+    type Shared = (Arc<ClientConfig>, Rc<Limits>);
+
+    fn shared(ask: Ask) -> Self::Shared {
         let in_flight = ask.window;
         let config =
             ClientConfig { in_flight, answer_timeout: PATIENCE, retries: 0, ..ClientConfig::new(Framing::Tcp) };
-        let session = Session::new(shard, Client::new(config), Limits::default());
+        (Arc::new(config), Rc::default())
+    }
+
+    async fn connect(
+        shard: &Rc<Shard>,
+        to: SocketAddr,
+        ask: Ask,
+        (config, limits): &Self::Shared,
+        tally: &Rc<Tally>,
+    ) -> Result<Self> {
+        let stream = dial(&Target::new(to.to_string())).await?;
+        let session = Session::new(shard, Client::new(Arc::clone(config)), Rc::clone(limits));
         let plan = Rc::new(Plan { next: Cell::new(0), ask, tally: Rc::clone(tally) });
         let (driven, mut reader) = (session.clone(), Reader(Rc::clone(&plan)));
         tokio::task::spawn_local(async move { driven.run(stream, &mut reader).await });

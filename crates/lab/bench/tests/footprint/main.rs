@@ -1,5 +1,5 @@
-//! What an idle pair of a master and an outstation takes of the heap, both sessions with their sockets included, and what a
-//! subscriber does. No change lets it grow unnoticed: a change that needs more says so here, and why.
+//! What an idle pair of a master and an outstation takes of the heap, both sessions with their sockets included, what a Modbus
+//! client does, and what a subscriber does. No change lets it grow unnoticed: a change that needs more says so here, and why.
 
 use cap::Cap;
 use std::alloc::System;
@@ -7,6 +7,7 @@ use std::io::Write;
 use std::time::Duration;
 use tieline_bench::dnp3::hold_pairs;
 use tieline_bench::fanout::{self, Held};
+use tieline_bench::field::{HeldBy, grown_with};
 use tieline_dnp3::master::Master;
 use tieline_dnp3::outstation::Outstation;
 
@@ -43,6 +44,16 @@ fn allocated_by(subscribers: usize, delta: bool, stalled: bool) -> [usize; 3] {
         .expect("subscribers over loopback")
 }
 
+/// Bytes of heap of a Modbus client that has read 18 registers and is idle, with its session and its socket, without the
+/// other end.
+fn modbus_client() -> usize {
+    let heap = || Ok(HEAP.allocated() as u64);
+    let each = |by, connections| grown_with(by, connections, 18, heap).expect("connections over loopback");
+    let [ours, floor] = [HeldBy::Ours, HeldBy::Floor].map(|by| each(by, 16 + 1024).saturating_sub(each(by, 16)) / 1024);
+    println!("a connection with its other end: {ours} bytes, of bare sockets {floor} bytes");
+    usize::try_from(ours.saturating_sub(floor)).unwrap_or(usize::MAX)
+}
+
 // One test: what another allocates meanwhile would count.
 #[test]
 fn idle_sessions_are_small() {
@@ -53,6 +64,7 @@ fn idle_sessions_are_small() {
     check("master", size_of::<Master>(), 1024);
     check("outstation", size_of::<Outstation>(), 1280);
     let (few, many) = (allocated_with(16), allocated_with(16 + 256));
+    check("heap of a Modbus client beyond a bare socket", modbus_client(), 896);
     check("heap of a pair", many.saturating_sub(few) / 256, 6144);
     // What a session needed while its socket was full is given back, but for 60 bytes of counts.
     for (delta, stalled, sent) in [(false, false, 3136), (true, false, 4032), (false, true, 3200), (true, true, 4096)] {

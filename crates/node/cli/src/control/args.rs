@@ -75,6 +75,10 @@ pub struct ReserveArgs {
     /// How long, as in 30m
     #[arg(long = "for", id = "span", value_name = "DURATION")]
     pub span: Option<String>,
+    /// How long the holder may make no call, as in 15m, before the reservation ends and its points are reverted
+    /// [default: none, it ends at its time]
+    #[arg(long, value_name = "DURATION")]
+    pub lease: Option<String>,
     /// Print the API's JSON
     #[arg(long)]
     pub json: bool,
@@ -108,6 +112,20 @@ pub struct ReservationsArgs {
     #[command(flatten)]
     pub node: HttpArgs,
     /// One JSON object a reservation and line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline renew`.
+#[derive(Debug, Args)]
+pub struct RenewArgs {
+    /// Name of a reservation of the holder
+    pub task: String,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Print the API's JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -1,5 +1,5 @@
-//! Reservations, overrides, and calls for many points: `tieline reserve`, `reservations`, `release`, `set`, `revert` and
-//! `override`.
+//! Reservations, overrides, and calls for many points: `tieline reserve`, `reservations`, `renew`, `release`, `set`, `revert`
+//! and `override`.
 
 pub mod args;
 
@@ -10,8 +10,8 @@ use crate::exit::Exit;
 use crate::{terminal, who};
 use anyhow::{Result, bail};
 use args::{
-    CallArgs, OverrideOffArgs, OverrideOnArgs, OverrideVerb, ReleaseArgs, ReservationsArgs, ReserveArgs, RevertArgs,
-    SetArgs,
+    CallArgs, OverrideOffArgs, OverrideOnArgs, OverrideVerb, ReleaseArgs, RenewArgs, ReservationsArgs, ReserveArgs,
+    RevertArgs, SetArgs,
 };
 use serde_json::{Value as Json, json};
 use std::io::{self, BufRead, BufWriter, Write};
@@ -34,10 +34,24 @@ pub fn reserve(args: &ReserveArgs) -> Result<ExitCode> {
         slot
     };
     let slots: Vec<Json> = args.devices.iter().map(slot).collect();
-    let mut body = json!({ "task": args.task, "priority": args.priority.word(), "slots": slots });
+    // Who reserves from a terminal makes no calls: without a word of its own it stays until its time ends.
+    let lease = args.lease.as_deref().unwrap_or("none");
+    let mut body = json!({ "task": args.task, "priority": args.priority.word(), "slots": slots, "lease": lease });
     name(&mut body, args.name.name.as_deref());
     let answer = ask(&args.node, "/v1/reservations", &body, "result")?;
     tell_reservation(args.json, &answer, &format!("reserved: {}", args.task))
+}
+
+/// Renews the leases of the holder of a reservation.
+pub fn renew(args: &RenewArgs) -> Result<ExitCode> {
+    let mut body = json!({ "task": args.task });
+    name(&mut body, args.name.name.as_deref());
+    let answer = ask(&args.node, "/v1/reservations/renew", &body, "result")?;
+    let done = match &answer["lease_s"] {
+        Json::Null => format!("{} has no lease: it ends at its time", args.task),
+        lease => format!("renewed: {}, for {} s", args.task, plain(lease)),
+    };
+    tell_reservation(args.json, &answer, &done)
 }
 
 /// Ends a reservation.
@@ -85,7 +99,7 @@ fn conflicts(data: &Json) {
 pub fn reservations(args: &ReservationsArgs) -> Result<ExitCode> {
     let answer: Json = who::http(&args.node, None)?.get("/v1/reservations")?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut rows: Vec<[String; 6]> = Vec::new();
+    let mut rows: Vec<[String; 7]> = Vec::new();
     for reservation in answer["reservations"].as_array().into_iter().flatten() {
         if args.json {
             writeln!(out, "{}", terminal::json(&reservation.to_string()))?;
@@ -95,11 +109,13 @@ pub fn reservations(args: &ReservationsArgs) -> Result<ExitCode> {
             let of = [&reservation["task"], &reservation["requester"], &reservation["priority"]].map(line);
             let [task, requester, priority] = of;
             let device = format!("{}{}", if slot["current"] == true { "* " } else { "  " }, line(&slot["device"]));
-            rows.push([task, requester, priority, device, line(&slot["start"]), line(&slot["end"])]);
+            let lease = reservation["lease_end"].as_str().unwrap_or("-").to_owned();
+            rows.push([task, requester, priority, device, line(&slot["start"]), line(&slot["end"]), lease]);
         }
     }
     if !args.json {
-        let head = ["task", "requester", "priority", "  device", "from", "until"].map(|name| (name, Align::Left));
+        let head = ["task", "requester", "priority", "  device", "from", "until", "lease until"]
+            .map(|name| (name, Align::Left));
         table::write(head, &rows, &mut out)?;
     }
     out.flush()?;

@@ -42,6 +42,9 @@ pub struct ModbusServerArgs {
     pub unit: Vec<u8>,
     #[command(flatten)]
     pub pace: PaceArgs,
+    /// TOML file of what goes wrong, with the keys faults, delay and delay_jitter of a simulated device
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
     /// Print one JSON object with the address in use first, and writes as JSON
     #[arg(long)]
     pub json: bool,
@@ -63,6 +66,9 @@ pub struct BacnetServerArgs {
     pub name: Option<String>,
     #[command(flatten)]
     pub pace: PaceArgs,
+    /// TOML file of what goes wrong, with the keys faults, delay and delay_jitter of a simulated device
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
     /// Print one JSON object with the address in use first, and writes as JSON
     #[arg(long)]
     pub json: bool,

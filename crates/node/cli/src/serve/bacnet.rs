@@ -1,7 +1,7 @@
 //! `tieline bacnet server`.
 
 use super::args::BacnetServerArgs;
-use super::{Asked, Report, listed, load, serve_lines, tell};
+use super::{Asked, Report, listed, load, load_faults, serve_lines, tell};
 use crate::log;
 use anyhow::Result;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use tieline_model::Model;
 use tieline_net::Shard;
 use tieline_node::config::{ConfigError, Finding, Findings, ProtocolName, ServedPoints};
 use tieline_outstation::bacnet::BacnetServer;
-use tieline_outstation::points::{ListedPoint, ListedPoints, Objects, Pace, serves};
+use tieline_outstation::points::{Faults, ListedPoint, ListedPoints, Objects, Pace, serves};
 use tokio::sync::mpsc;
 
 /// How often values are shown: subscribers learn of changes so soon.
@@ -28,6 +28,7 @@ struct Served {
     model: Model,
     config: ServerConfig,
     pace: Pace,
+    faults: Faults,
     listen: SocketAddrV4,
     json: bool,
 }
@@ -40,8 +41,9 @@ pub fn server(args: &BacnetServerArgs) -> Result<ExitCode> {
     let stem = || args.file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = args.name.clone().unwrap_or_else(stem);
     let config = ServerConfig { instance: args.instance, name, ..ServerConfig::default() };
+    let faults = load_faults(args.faults.as_deref(), ProtocolName::Bacnet, &list.points)?;
     let (pace, listen, json) = (args.pace.into(), args.listen, args.json);
-    let served = Served { points, model: list.model, config, pace, listen, json };
+    let served = Served { points, model: list.model, config, pace, faults, listen, json };
     serve_lines("bacnet", json, move |shard, asked, report| serve(shard, served, asked, report))
 }
 
@@ -74,8 +76,8 @@ const TYPES: &str = "an analog, binary or multi-state input, output or value: a 
 const PROPERTIES: &str = "present-value: the server has the other properties of its objects by itself";
 
 async fn serve(shard: Rc<Shard>, served: Served, mut asked: mpsc::Receiver<Asked>, report: Report) {
-    let Served { points, model, config, pace, listen, json } = served;
-    let listed = ListedPoints::new(points, model, &config.name, pace, shard.now());
+    let Served { points, model, config, pace, faults, listen, json } = served;
+    let listed = ListedPoints::new(points, model, &config.name, pace, faults, shard.now());
     let objects = Rc::new(RefCell::new(Objects::new(listed)));
     let (server, written) = (objects.borrow().server(config), Rc::clone(&objects));
     let told = move |server: &mut _, now: tieline_core::Now, event| {
@@ -83,7 +85,7 @@ async fn serve(shard: Rc<Shard>, served: Served, mut asked: mpsc::Receiver<Asked
             tell(now, &written, json);
         }
     };
-    let server = match BacnetServer::start(&shard, listen, server, told).await {
+    let server = match BacnetServer::start(&shard, listen, server, Rc::clone(&objects), told).await {
         Ok(server) => server,
         Err(error) => return drop(report.send(Err(error))),
     };

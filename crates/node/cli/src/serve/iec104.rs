@@ -18,7 +18,9 @@ use tieline_node::config::{
     ConfigError, Finding, Findings, Iec104Command, Iec104Kind, Iec104Output, PointConfig, ProtocolName, ServedPoints,
 };
 use tieline_outstation::iec104;
-use tieline_outstation::points::{ListedPoint, ListedPoints, Pace, StationOfPoints, StationOutput, StationPlace};
+use tieline_outstation::points::{
+    Faults, ListedPoint, ListedPoints, Pace, StationOfPoints, StationOutput, StationPlace,
+};
 use tokio::sync::mpsc;
 
 /// How often values are looked at: clients learn of changes so soon.
@@ -42,7 +44,7 @@ struct StationConfig {
 
 impl StationConfig {
     fn station(self, now: Now, json: bool) -> Result<StationOfPoints, (usize, DatabaseError)> {
-        let listed = ListedPoints::new(self.points, self.model, &self.name, self.pace, now);
+        let listed = ListedPoints::new(self.points, self.model, &self.name, self.pace, Faults::default(), now);
         StationOfPoints::new(listed, self.utc_offset_minutes, Box::new(move |now, written| tell(now, &written, json)))
     }
 }

@@ -20,9 +20,10 @@ use std::sync::mpsc as blocking;
 use tieline_core::{Now, Value};
 use tieline_net::{Clock, Counters, Shard, ShardThread};
 use tieline_node::config::{
-    ConfigError, Findings, PointConfig, ProtocolName, ServedPoints, ValueKind, read_served_points,
+    ConfigError, Findings, PointConfig, ProtocolName, ServedFaults, ServedPoints, ValueKind, read_served_faults,
+    read_served_points,
 };
-use tieline_outstation::points::{ListedPoint, WrittenPoint};
+use tieline_outstation::points::{Faults, ListedPoint, WrittenPoint};
 use tokio::sync::{mpsc, oneshot};
 
 /// What a line may say.
@@ -44,6 +45,15 @@ fn load(file: &Path, protocol: ProtocolName) -> Result<ServedPoints> {
     let mut findings = Findings::default();
     let served = read_served_points(&mut findings, &file.display().to_string(), &text, protocol);
     served.ok_or_else(|| ConfigError(findings.sorted()).into())
+}
+
+/// What goes wrong at a device with these points; nothing without a file.
+fn load_faults(file: Option<&Path>, protocol: ProtocolName, points: &[PointConfig]) -> Result<Faults> {
+    let Some(file) = file else { return Ok(Faults::default()) };
+    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let ServedFaults { delay, delay_jitter, faults } =
+        read_served_faults(&file.display().to_string(), &text, protocol, points)?;
+    Ok(Faults { all: faults, delay, delay_jitter })
 }
 
 /// A point of a list at its place.

@@ -1,7 +1,7 @@
 //! `tieline modbus server`.
 
 use super::args::ModbusServerArgs;
-use super::{Asked, Report, listed, load, serve_lines, tell};
+use super::{Asked, Report, listed, load, load_faults, serve_lines, tell};
 use crate::log;
 use anyhow::Result;
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ use tieline_model::Model;
 use tieline_net::Shard;
 use tieline_node::config::{PointConfig, ProtocolName, ServedPoints};
 use tieline_outstation::modbus;
-use tieline_outstation::points::{ListedPoint, ListedPoints, Pace, RegisterPlace, RegistersOfPoints};
+use tieline_outstation::points::{Faults, ListedPoint, ListedPoints, Pace, RegisterPlace, RegistersOfPoints};
 use tokio::sync::mpsc;
 
 /// What is served, and where.
@@ -23,6 +23,7 @@ struct Served {
     model: Model,
     name: String,
     pace: Pace,
+    faults: Faults,
     listen: SocketAddr,
     config: ServerConfig,
     json: bool,
@@ -42,16 +43,17 @@ pub fn server(args: &ModbusServerArgs) -> Result<ExitCode> {
         true => ServerConfig::new(Framing::Tcp, Unit(1)),
         false => ServerConfig::gateway(Framing::Tcp, args.unit.iter().copied().map(Unit).collect()),
     };
+    let faults = load_faults(args.faults.as_deref(), ProtocolName::Modbus, &points)?;
     let points = points.iter().filter_map(place).collect();
     let (pace, listen, json) = (args.pace.into(), args.listen, args.json);
-    let served = Served { points, model, name, pace, listen, config, json };
+    let served = Served { points, model, name, pace, faults, listen, config, json };
     serve_lines("modbus", json, move |shard, asked, report| serve(shard, served, asked, report))
 }
 
 async fn serve(shard: Rc<Shard>, served: Served, mut asked: mpsc::Receiver<Asked>, report: Report) {
-    let Served { points, model, name, pace, listen, config, json } = served;
+    let Served { points, model, name, pace, faults, listen, config, json } = served;
     let identity = Identity::new("Tieline", &name, env!("CARGO_PKG_VERSION"));
-    let listed = ListedPoints::new(points, model, &name, pace, shard.now());
+    let listed = ListedPoints::new(points, model, &name, pace, faults, shard.now());
     let device = RegistersOfPoints::new(listed, identity, Box::new(move |now, written| tell(now, &written, json)));
     let device = Rc::new(RefCell::new(device));
     let address = modbus::serve(&shard, listen, config, Rc::clone(&device)).await;

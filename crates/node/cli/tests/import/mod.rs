@@ -1,4 +1,4 @@
-//! `tieline import volttron`: 40 registries in the style of public ones, each with what is expected of it.
+//! `tieline import volttron`: 41 registries in the style of public ones, each with what is expected of it.
 //!
 //! `UPDATE_EXPECT=1 cargo test -p tieline import` writes the expected files again: read the difference.
 
@@ -7,7 +7,9 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tieline_modbus::layout::Layout;
+use tieline_control::RevertTo;
+use tieline_core::Value;
+use tieline_modbus::layout::{Kind, Layout};
 use tieline_node::config::{Findings, PointAddress, PointConfig, ProtocolName, read_points};
 
 /// The registries, each in a folder of its own.
@@ -15,7 +17,7 @@ fn cases() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import/volttron");
     let mut all: Vec<PathBuf> = fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path()).collect();
     all.sort();
-    assert_eq!(all.len(), 40);
+    assert_eq!(all.len(), 41);
     all
 }
 
@@ -172,6 +174,10 @@ fn compare(text: &str, line: usize, point: &PointConfig) {
     let cell = |column: &str| cell(text, line, column).unwrap_or_default();
     let name = cell("Volttron Point Name");
     assert!(name.is_empty() || point.name == name, "{line}: {name}");
+    // Of modbus_tk it may be in the other file.
+    if !cell("Default Value").is_empty() || !cell("Modbus Register").is_empty() {
+        compare_revert(cell("Default Value"), point);
+    }
     match &point.address {
         PointAddress::Dnp3(at) => {
             assert_eq!(at.index.to_string(), cell("Index"));
@@ -193,6 +199,25 @@ fn compare(text: &str, line: usize, point: &PointConfig) {
         }
         PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Simulated(_) => {}
     }
+}
+
+/// What VOLTTRON reverts a point to is what the list reverts it to, where it is a value of the point.
+fn compare_revert(default: &str, point: &PointConfig) {
+    let Some(control) = &point.control else { return };
+    let expect = match &point.address {
+        PointAddress::Modbus(at) if at.table.is_bits() && !default.is_empty() => RevertTo::Value(
+            if ["1", "true", "on"].contains(&default.to_lowercase().as_str()) { "true" } else { "false" }.into(),
+        ),
+        PointAddress::Modbus(at) => match default.parse::<f64>() {
+            Ok(number) if control.limits(1.0, 0.0).is_some_and(|limits| limits.contains(&number)) => {
+                let is_whole = number.fract() == 0.0 || matches!(at.kind, Kind::Float32 | Kind::Float64);
+                if is_whole { RevertTo::Value(Value::Float(number)) } else { RevertTo::Previous }
+            }
+            Ok(_) | Err(_) => RevertTo::Previous,
+        },
+        PointAddress::Dnp3(_) | PointAddress::Bacnet(_) | PointAddress::Simulated(_) => return,
+    };
+    assert_eq!(control.rules.revert, expect, "{}: {default:?}", point.name);
 }
 
 #[test]

@@ -9,7 +9,9 @@ use super::{ClientOwner, ConnectedClient};
 use crate::bus::reasons;
 use crate::bus::{Asked, Bus, Callback};
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
-use crate::control::request::{CancelBody, GetBody, OffBody, OverrideBody, Points, ReserveBody, RevertBody, SetBody};
+use crate::control::request::{
+    CancelBody, GetBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody, RevertBody, SetBody,
+};
 use crate::control::{Call, holder_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,12 +23,12 @@ use tieline_mqtt::{Message, ReasonCode};
 /// Requests are published to topics that begin so.
 pub const REQUEST_PREFIX: &str = "$control/";
 
-const WORDS: &str =
-    "no such request: expected reserve, cancel, reservations, set, revert, get, override_on, override_off or overrides";
+const WORDS: &str = "no such request: expected reserve, renew, cancel, reservations, set, revert, get, override_on, override_off or overrides";
 
 /// A request that was read, and needs rights.
 enum Wanted {
     Reserve(ReserveBody),
+    Renew(RenewBody),
     Cancel(CancelBody),
     Reservations,
     Points(Points),
@@ -39,10 +41,11 @@ enum Wanted {
 impl Wanted {
     /// Reads a payload; the answer where it cannot be read. The outer option is none where there is no such request.
     fn read(verb: &str, payload: &[u8]) -> Option<Result<Self, String>> {
-        let failure = |why| text(&ReservationResult::failure(format!("MALFORMED_REQUEST: ValueError: {why}")));
+        let failure = |why: String| text(&ReservationResult::malformed(&why));
         let malformed = |why| text(&CallResult::malformed(why));
         Some(match verb {
             "reserve" => body(payload).map(Self::Reserve).map_err(failure),
+            "renew" => body(payload).map(Self::Renew).map_err(failure),
             "cancel" => body(payload).map(Self::Cancel).map_err(failure),
             "reservations" => Ok(Self::Reservations),
             "set" => body(payload).and_then(SetBody::read).map(Self::Points).map_err(malformed),
@@ -82,7 +85,7 @@ impl Wanted {
                 admin(all.flat_map(|record| bus.selected(record.pattern.as_str())).collect())
             }
             // What may not be read is left out.
-            Self::Cancel(_) | Self::Reservations | Self::Get(_) | Self::Overrides => Vec::new(),
+            Self::Renew(_) | Self::Cancel(_) | Self::Reservations | Self::Get(_) | Self::Overrides => Vec::new(),
         }
     }
 }
@@ -133,16 +136,17 @@ impl ClientOwner {
         let bus = &mut *bus;
         match wanted {
             Wanted::Reserve(body) => bus.reserve(now, body, &asked, answering::<ReservationResult>(reply)),
+            Wanted::Renew(body) => bus.renew(now, &body, &asked.by, answering::<ReservationResult>(reply)),
             Wanted::Cancel(body) => bus.cancel(now, &body, &asked.by, answering::<ReservationResult>(reply)),
             Wanted::Points(points) => bus.control_points(now, points, &asked.by, answering::<CallResult>(reply)),
             Wanted::On(body) => bus.override_on(now, body, &asked.by, answering::<OverrideResult>(reply)),
             Wanted::Off(body) => bus.override_off(now, &body, &asked.by, answering::<OverrideResult>(reply)),
             Wanted::Reservations => {
-                let shown = text(&Reservations::of(now, bus.commands().coordinator(), may_see));
+                let shown = text(&Reservations::of(now, bus.commands().coordinator(), None, &may_see));
                 reply.send(bus, now, shown);
             }
             Wanted::Overrides => {
-                let shown = text(&OverrideList::of(bus.commands().coordinator(), may_see));
+                let shown = text(&OverrideList::of(bus.commands().coordinator(), None, may_see));
                 reply.send(bus, now, shown);
             }
             Wanted::Get(body) => {

@@ -136,6 +136,9 @@ impl Bus {
 
     /// Works on requests for as long as a turn may.
     pub(super) fn run_asks(&mut self, now: Now) {
+        if self.asks.turns.len() == 0 {
+            return;
+        }
         let began = self.shard.now().mono;
         while let Some((user, mut ask)) = self.asks.turns.pop() {
             match ask(self, now) {

@@ -245,6 +245,12 @@ impl Client {
         full.filter(|last| topics.last() != Some(last))
     }
 
+    /// What is pending for it, to be added to: no frame may go past it from here on.
+    pub(super) fn flow_mut(&mut self) -> &mut Flow {
+        self.session.close_passage();
+        self.flow.get_or_insert_default()
+    }
+
     /// Gives back the memory of what was pending, when only counters are left.
     pub(super) fn rest(&mut self) {
         if let Some(flow) = self.flow.take_if(|flow| flow.is_spent()) {

@@ -4,7 +4,7 @@ use super::state::{Answer, Bus};
 use super::view::write_topic;
 use crate::control::answer::{self, CallResult, OverrideResult, ReservationResult};
 use crate::control::command::CommandRequest;
-use crate::control::request::{CancelBody, OffBody, OverrideBody, Points, ReserveBody};
+use crate::control::request::{CancelBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody};
 use crate::control::{Call, Done};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -113,7 +113,8 @@ impl Bus {
             }
             Err(result) => return answer(self, ReservationResult::of(&result)),
         }
-        match body.schedule(now, &asked.by.requester) {
+        let lease = self.commands.default_lease(asked.session.is_some());
+        match body.schedule(now, &asked.by.requester, lease) {
             Ok(wanted) => {
                 let answer = of_reservation(answer);
                 self.commands.reserve(now, &wanted, &asked.by, asked.session.as_ref(), answer);
@@ -121,6 +122,12 @@ impl Bus {
             }
             Err(info) => answer(self, ReservationResult::failure(info)),
         }
+    }
+
+    /// Renews the leases of a holder.
+    pub fn renew(&mut self, now: Now, body: &RenewBody, by: &Call, answer: Callback<ReservationResult>) {
+        self.commands.renew(now, &body.task, by, of_reservation(answer));
+        self.work.notify_one();
     }
 
     /// Cancels a reservation.

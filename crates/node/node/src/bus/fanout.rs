@@ -3,14 +3,13 @@
 use super::client::Client;
 use super::deltas::{Followed, Follower, SharedDelta};
 use super::flow::Queued;
+use super::frames::{FrameBytes, FrameRoom, Frames};
+use super::passages::Passages;
 use super::wire::Wire;
-use bytes::Bytes;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use tieline_core::{Body, Instant, Now, Topic};
-use tieline_mqtt::{
-    AliasFrame, DeliverError, Delivery, Message, Properties, Qos, ServerSession, SubscriptionId, Version,
-    encode_publish,
-};
+use tieline_mqtt::{AliasFrame, DeliverError, Delivery, Message, Properties, Qos, ServerSession, SubscriptionId};
 use tieline_net::Session;
 use tieline_topics::{Applied, Change, Lane, Match};
 
@@ -22,13 +21,17 @@ const NODE_QOS: Qos = Qos::AtLeastOnce;
 /// One update being sent.
 #[derive(Debug)]
 pub struct Outgoing {
-    message: Arc<Message>,
+    message: Message,
+    /// The same for those who keep it.
+    kept_message: OnceCell<Arc<Message>>,
     qos: Qos,
     retained: bool,
     /// Whether it is pending for sessions over a restart: a publisher may be acknowledged because of that. What the
     /// node says itself it says again then.
     kept: bool,
-    frames: [Option<Bytes>; 2],
+    frames: Frames,
+    /// Room for them.
+    room: FrameRoom,
     /// What changed, for those who know as much as the last one.
     shared_delta: Option<(SharedDelta, AliasFrame)>,
 }
@@ -37,7 +40,16 @@ impl Outgoing {
     /// A client's message.
     #[must_use]
     pub fn published(message: Message, qos: Qos, retained: bool) -> Self {
-        Self { message: Arc::new(message), qos, retained, kept: true, frames: [None, None], shared_delta: None }
+        Self {
+            message,
+            kept_message: OnceCell::new(),
+            qos,
+            retained,
+            kept: true,
+            frames: Frames::default(),
+            room: FrameRoom::default(),
+            shared_delta: None,
+        }
     }
 
     /// An update of the node's own.
@@ -59,16 +71,37 @@ impl Outgoing {
         &self.message.topic
     }
 
-    fn shared(&mut self, version: Version) -> Option<Bytes> {
-        let at = usize::from(version == Version::V5);
-        let slot = self.frames.get_mut(at)?;
-        if slot.is_none() {
-            *slot = encode_publish(version, &self.message, false, self.message.received);
-        }
-        slot.clone()
+    /// Makes its frames in this room, which is given back by [`Outgoing::give_back`].
+    pub(super) fn with_room(&mut self, room: &mut FrameRoom) {
+        self.room = std::mem::take(room);
     }
 
-    /// Gives a client the update. True when it has something that is to be sent at the end of the turn.
+    /// The room, where its frames are not kept by anybody.
+    pub(super) fn give_back(&mut self, room: &mut FrameRoom) {
+        self.frames.give_back(&mut self.room);
+        *room = std::mem::take(&mut self.room);
+    }
+
+    /// Sends a client the update past all that is known of it, where all clients are sent the same and it has a passage; the
+    /// bytes that it was sent.
+    #[inline(never)]
+    pub(super) fn pass(&mut self, key: usize, to: &Match<'_>, passages: &mut Passages) -> Option<usize> {
+        if !to.delivery_options.is_default() || !self.is_plain(to) {
+            return None;
+        }
+        let Self { frames, message, room, .. } = self;
+        let is_urgent = to.lane == Lane::Protection;
+        passages.write(key, is_urgent, |version| frames.of(version, message, room).map(|frame| frame.shared()))
+    }
+
+    /// Whether a client is sent what all are that take it without a flag, an identifier or an acknowledgement.
+    fn is_plain(&self, to: &Match<'_>) -> bool {
+        // [MQTT-3.3.1-12]: RETAIN is 0 in a delivery to a subscription that exists, unless it asked for it as published.
+        let retain = self.retained && to.retain_as_published;
+        lower(self.qos, to.qos) == Qos::AtMostOnce && !retain && to.ids.is_empty()
+    }
+
+    /// Gives a client the update.
     ///
     /// # Errors
     /// The client's queue is full of messages that may not be dropped.
@@ -79,22 +112,19 @@ impl Outgoing {
         applied: Applied,
         to: &Match<'_>,
         followed: Option<&mut Followed>,
-    ) -> Result<bool, DeliverError> {
-        let qos = lower(self.qos, to.qos);
-        // [MQTT-3.3.1-12]: RETAIN is 0 in a delivery to a subscription that exists, unless it asked for it as published.
-        let retain = self.retained && to.retain_as_published;
+    ) -> Result<Offered, DeliverError> {
         if to.lane == Lane::Protection {
             client.session.mark_urgent();
         }
-        if qos != Qos::AtMostOnce {
+        if lower(self.qos, to.qos) != Qos::AtMostOnce {
             let delivery = self.delivery(to);
             let deliver = if self.kept { ServerSession::deliver_kept } else { ServerSession::deliver_tagged };
-            return client.session.send_at(now, |wire, _| deliver(&mut wire.mqtt, delivery, 0)).map(|()| false);
+            return client.session.send_at(now, |wire, _| deliver(&mut wire.mqtt, delivery, 0)).map(|()| Offered::Sent);
         }
-        if !retain && to.ids.is_empty() {
+        if self.is_plain(to) {
             match self.share_now(now, client, applied, to, followed) {
-                Shared::Sent => return Ok(false),
-                Shared::Queued => return Ok(true),
+                Shared::Sent => return Ok(Offered::Passed),
+                Shared::Queued => return Ok(Offered::Queued),
                 Shared::Not => {}
             }
         }
@@ -102,6 +132,7 @@ impl Outgoing {
         if !is_open {
             return Err(DeliverError::Closed);
         }
+        client.flow_mut();
         let Client { session, flow, identity, .. } = client;
         let flow = flow.get_or_insert_default();
         // Nothing is dropped for a socket that takes bytes.
@@ -115,7 +146,7 @@ impl Outgoing {
             session.look(|wire| flow.fill_early(now, identity.as_deref(), wire, &mut out));
             session.send(|wire, _| wire.push_shared(out.into()));
         }
-        Ok(true)
+        Ok(Offered::Queued)
     }
 
     /// Sends what may go at once, in a frame that others get too.
@@ -153,8 +184,9 @@ impl Outgoing {
 
     /// Sends the frame that all sessions share.
     fn share(&mut self, now: Now, session: &Session<Wire>) -> Shared {
-        match session.look(|wire| self.shared(wire.mqtt.version())) {
-            Some(frame) => queue(now, session, frame),
+        let version = session.look(|wire| wire.mqtt.version());
+        match self.frames.of(version, &self.message, &mut self.room) {
+            Some(frame) => queue(now, session, frame.bytes_mut()),
             None => Shared::Not,
         }
     }
@@ -170,11 +202,11 @@ impl Outgoing {
         let Some((shared_delta, place, alias)) = followed.shared_delta(follower) else { return Shared::Not };
         if self.shared_delta.as_ref().is_none_or(|(made, _)| *made != shared_delta) {
             let Some(payload) = followed.payload(shared_delta) else { return Shared::Not };
-            let message = Message { payload, ..(*self.message).clone() };
+            let message = Message { payload, ..self.message.clone() };
             self.shared_delta = AliasFrame::new(&message, self.message.received).map(|frame| (shared_delta, frame));
         }
         let Some((_, frame)) = &self.shared_delta else { return Shared::Not };
-        let shared = queue(now, session, frame.with(alias));
+        let shared = queue(now, session, &mut FrameBytes::Shared(frame.with(alias)));
         if shared != Shared::Not {
             followed.leapt(place);
         }
@@ -187,8 +219,20 @@ impl Outgoing {
         let qos = lower(self.qos, to.qos);
         let retain = self.retained && to.retain_as_published;
         let subscription_ids = to.ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
-        Delivery { message: Arc::clone(&self.message), qos, retain, subscription_ids }
+        let message = self.kept_message.get_or_init(|| Arc::new(self.message.clone()));
+        Delivery { message: Arc::clone(message), qos, retain, subscription_ids }
     }
+}
+
+/// What became of an update for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It went in a shared frame past the session: the next one may, too.
+    Passed,
+    /// It is the session's.
+    Sent,
+    /// It goes out at the end of the turn.
+    Queued,
 }
 
 /// What became of a frame for a session.
@@ -203,13 +247,15 @@ enum Shared {
 }
 
 /// Sends a frame to a session at once where another thread writes it, or queues it.
-fn queue(now: Now, session: &Session<Wire>, frame: Bytes) -> Shared {
-    if session.look(|wire| wire.passes(frame.len())) && session.send_past(now, &frame) {
+fn queue(now: Now, session: &Session<Wire>, frame: &mut FrameBytes) -> Shared {
+    let len = frame.as_slice().len();
+    if session.look(|wire| wire.passes(len)) && session.send_past(now, frame.as_slice()) {
         return Shared::Sent;
     }
+    session.close_passage();
     let queued = session.look(|wire| {
-        let takes = !wire.is_output_held() && wire.mqtt.can_take_shared_frame(frame.len());
-        takes.then(|| wire.push_shared(frame))?;
+        let takes = !wire.is_output_held() && wire.mqtt.can_take_shared_frame(len);
+        takes.then(|| wire.push_shared(frame.share()))?;
         Some((wire.waiting_bytes(), wire.bytes_max()))
     });
     if queued.is_some_and(|(bytes, bytes_max)| bytes > FLUSH_BYTES.min(bytes_max)) && session.is_clear() {

@@ -34,6 +34,7 @@ impl Bus {
             guard.place(session, key, generation);
             let identity = guard.identity(session).map(Box::new);
             if let Some(client) = self.client(key, generation) {
+                client.session.close_passage();
                 client.identity = identity;
             }
             if resumed {

@@ -30,6 +30,7 @@ mod ends;
 mod fanout;
 pub mod fetch;
 mod flow;
+mod frames;
 mod grade;
 mod guarded;
 mod handle;
@@ -40,6 +41,7 @@ mod live;
 #[cfg(test)]
 mod outages;
 pub mod ownership;
+mod passages;
 mod persistence;
 #[cfg(test)]
 mod points;

@@ -142,7 +142,7 @@ impl Bus {
                 counters.dropped.count(DropCause::QueueFull, 1);
                 continue;
             };
-            client.flow.get_or_insert_default().put_back(now.mono, view.id, view.lane);
+            client.flow_mut().put_back(now.mono, view.id, view.lane);
             if !std::mem::replace(&mut client.dirty, true) {
                 dirty.push(key);
             }
@@ -175,7 +175,7 @@ impl Bus {
         let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
         let Some(follower) = &client.follower else { return };
         self.deltas.void(Some(follower), id);
-        client.flow.get_or_insert_default().pending.add(now.mono, id, lane, DeliveryOptions::default());
+        client.flow_mut().pending.add(now.mono, id, lane, DeliveryOptions::default());
         if !std::mem::replace(&mut client.dirty, true) {
             self.dirty.push(key);
         }
@@ -219,7 +219,7 @@ mod tests {
     fn what_was_needed_to_owe_something_is_given_back_and_counts_stay() {
         let (mut bus, _rest) = alone();
         let (now, (_, key)) = (bus.now(), enter(&mut bus));
-        let flow = client(&mut bus, key).flow.get_or_insert_default();
+        let flow = client(&mut bus, key).flow_mut();
         for _ in 0..2 {
             flow.pending.add(now.mono, TopicId(1), Lane::Monitoring, DeliveryOptions::default());
         }

@@ -2,9 +2,10 @@
 //! were published, and when they expire (MQTT 5.0 sections 3.3.1.3 and 3.3.2.3).
 
 use super::state::Bus;
+use bytes::Bytes;
 use std::collections::HashMap;
 use std::time::Duration;
-use tieline_core::{Deadlines, Instant, Now, Topic};
+use tieline_core::{Body, Deadlines, Instant, Now, Topic};
 use tieline_mqtt::{Message, Properties, Qos};
 use tieline_topics::{TreeError, View};
 
@@ -126,17 +127,30 @@ impl Bus {
     }
 }
 
+/// A copy of bytes that is kept for long: in the room of a value that is no more, where that has as much and nobody else has it.
+pub(super) fn copied(bytes: &[u8], replaced: Option<Body>) -> Bytes {
+    let room = match replaced {
+        Some(Body::Opaque(old)) if old.len() == bytes.len() => {
+            old.try_into_mut().ok().filter(|room| room.capacity() == room.len())
+        }
+        Some(Body::Opaque(_) | Body::Published(_) | Body::Point(_)) | None => None,
+    };
+    let Some(mut room) = room else { return Bytes::copy_from_slice(bytes) };
+    room.copy_from_slice(bytes);
+    room.freeze()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tieline_core::{Body, Update};
+    use tieline_core::Update;
     use tieline_mqtt::Property;
     use tieline_topics::{Limits, Tree};
 
     fn message(topic: &Topic, expiry_s: Option<u32>, received_s: u64) -> Message {
         let properties = expiry_s.map(Property::MessageExpiry).into_iter().collect();
         let received = Instant::ZERO + Duration::from_secs(received_s);
-        Message { topic: topic.clone(), payload: bytes::Bytes::from_static(b"1"), properties, received }
+        Message { topic: topic.clone(), payload: Bytes::from_static(b"1"), properties, received }
     }
 
     #[test]
@@ -161,5 +175,28 @@ mod tests {
         assert_eq!(retained.take_expired(at(7)), Some(b));
         assert_eq!(retained.take_expired(at(7)), Some(a.clone()));
         assert_eq!((retained.timeout(), retained.bytes), (None, 0));
+    }
+
+    #[test]
+    fn a_value_is_copied_into_the_room_of_one_that_is_no_more() {
+        let value = |bytes: &[u8]| Some(Body::Opaque(Bytes::copy_from_slice(bytes)));
+        let place_of = |body: Option<&Body>| match body {
+            Some(Body::Opaque(bytes)) => Some(bytes.as_ptr()),
+            Some(Body::Published(_) | Body::Point(_)) | None => None,
+        };
+        let check = |replaced: Option<Body>, is_there: bool| {
+            let before = place_of(replaced.as_ref());
+            let copy = copied(b"new", replaced);
+            assert_eq!((&copy[..], Some(copy.as_ptr()) == before), (&b"new"[..], is_there));
+        };
+        check(value(b"old"), true);
+        check(value(&[0; 500]), false);
+        check(None, false);
+        let kept = value(b"old");
+        check(kept.clone(), false);
+        // A part of something larger would keep all of it.
+        let part = Bytes::copy_from_slice(b"an old one").slice(3..6);
+        check(Some(Body::Opaque(part)), false);
+        assert_eq!(kept, value(b"old"));
     }
 }

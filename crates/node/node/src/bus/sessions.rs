@@ -257,7 +257,7 @@ impl Bus {
         client.expiry_s = request.session_expiry_s.min(self.kept.limits.expiry_s_max);
         let expiry_s = client.expiry_s;
         self.counters.connected += 1;
-        self.commands.handle_session_here(&name);
+        self.commands.handle_session_here(now, &name);
         let found = known.and_then(|key| self.take_over(key, request.clean_start).map(|found| (key, found)));
         let Some((key, Found { number, state, snapshots, kept })) = found else {
             let key = self.subscribers.insert(Subscriber::Client(Box::new(client)));
@@ -360,6 +360,7 @@ impl Bus {
         let will = away.will.as_ref().map(|(_, will)| will.written(now));
         self.kept.add(key, &away);
         *place = Subscriber::Away(Box::new(away));
+        self.passages.forget(key);
         self.keep_away(now, key, expiry_s, will);
         self.drop_excess(now, key);
     }
@@ -440,6 +441,7 @@ impl Bus {
         self.watchers.forget(key);
         self.remove_of(self.now(), key);
         self.subscribers.remove(key);
+        self.passages.forget(key);
         self.leave_shares(key);
         self.redeliver(state);
     }

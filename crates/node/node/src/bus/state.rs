@@ -8,14 +8,16 @@ use super::counters::{BusCounters, Rate};
 use super::declared::Declared;
 use super::deltas::Deltas;
 use super::ends::Ends;
-use super::fanout::Outgoing;
+use super::fanout::{Offered, Outgoing};
+use super::frames::FrameRoom;
 use super::guarded;
 use super::live::LiveFeed;
 use super::ownership::Ownership;
+use super::passages::Passages;
 use super::persistence::Ledger;
 use super::pump::Pump;
 use super::receipts::Receipt;
-use super::retained::{PublishMetadata, Retained};
+use super::retained::{PublishMetadata, Retained, copied};
 use super::sessions::{Away, Kept};
 use super::share::{Group, Shares};
 use super::statistics::Statistics;
@@ -26,7 +28,6 @@ use crate::control::audit::AuditReader;
 use crate::control::{Commands, Done};
 use crate::field::{FieldInput, FieldReport};
 use crate::history::Recorder;
-use bytes::Bytes;
 use slab::Slab;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -84,6 +85,10 @@ pub struct Bus {
     pub(super) deriving: Option<Box<Deriving>>,
     /// Topics that are sent as what changed.
     pub(super) deltas: Deltas,
+    /// Clients that are sent shared frames past all that is known of them.
+    pub(super) passages: Passages,
+    /// Room of frames that went out.
+    pub(super) frame_room: FrameRoom,
     /// Clients whose sockets take bytes again, and those that something waits for a time for.
     pub(super) pump: Pump,
     /// Clients with frames to be written.
@@ -123,6 +128,8 @@ impl Bus {
         Self {
             deltas: Deltas::default(),
             admission: Rc::new(Admission::new(shard, &work)),
+            passages: Passages::default(),
+            frame_room: FrameRoom::default(),
             pump: Pump::new(&work),
             ledger: Ledger::new(&work),
             shard: Rc::clone(shard),
@@ -225,12 +232,7 @@ impl Bus {
         for receipt in report.receipts {
             self.recorder.await_stored(Receipt::Field(receipt));
         }
-        for (device, up) in report.links {
-            self.commands.handle_link(now, device, up);
-        }
-        for (device, batch_number, outcome) in report.outcomes {
-            self.commands.handle_outcome(now, device, batch_number, outcome);
-        }
+        self.commands.handle_report(now, report.outcomes, report.links);
     }
 
     /// An update of the node's own: kept, and sent to its subscribers.
@@ -279,7 +281,7 @@ impl Bus {
         self.counters.updates += 1;
         // A payload shares the bytes of its packet: what is kept for long is copied, to its size. A point was when it came in.
         let kept = match body {
-            Body::Opaque(bytes) if retain => Body::Opaque(Bytes::copy_from_slice(bytes)),
+            Body::Opaque(bytes) if retain => Body::Opaque(copied(bytes, self.tree.take_replaced())),
             body => body.clone(),
         };
         let update = Update { topic: message.topic.clone(), body: kept };
@@ -324,11 +326,19 @@ impl Bus {
     fn send(&mut self, now: Now, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
         let (mut changed, mut displaced) = (Vec::new(), Vec::new());
         let serial = self.serials.fresh();
-        let Self { tree, subscribers, dirty, counters, kept, shares, deltas, .. } = self;
+        let Self { tree, subscribers, dirty, counters, kept, shares, deltas, passages, frame_room, .. } = self;
+        let (mut frames, mut bytes) = (0, 0);
+        outgoing.with_room(frame_room);
         let mut followed = deltas.followed(applied);
         let path = (applied.change == Change::Cleared).then(|| outgoing.topic().clone());
         tree.matches(applied.topic).for_each(from, |to| {
             let key = key_of(to.subscriber);
+            if passages.may_pass(key)
+                && let Some(written) = outgoing.pass(key, &to, passages)
+            {
+                (frames, bytes) = (frames + 1, bytes + written);
+                return;
+            }
             match subscribers.get_mut(key) {
                 Some(Subscriber::Feed(feed)) => match (applied.change, &path) {
                     (Change::Cleared, Some(path)) => feed.removed(applied.topic, path),
@@ -345,12 +355,14 @@ impl Bus {
                         changed.push(key);
                     }
                     match outgoing.offer(now, client, applied, &to, followed.as_deref_mut()) {
-                        Ok(false) if client.session.look(|wire| wire.mqtt.has_displaced()) => displaced.push(key),
-                        Ok(true) if !client.dirty => {
-                            client.dirty = true;
-                            dirty.push(key);
+                        Ok(Offered::Queued) => {
+                            if !std::mem::replace(&mut client.dirty, true) {
+                                dirty.push(key);
+                            }
                         }
-                        Ok(_) => {}
+                        Ok(_) if client.session.look(|wire| wire.mqtt.has_displaced()) => displaced.push(key),
+                        Ok(Offered::Passed) if to.delivery_options.is_default() => passages.open(key, client),
+                        Ok(Offered::Passed | Offered::Sent) => {}
                         Err(error) => {
                             if error == DeliverError::Full {
                                 client.end_full(counters);
@@ -374,6 +386,8 @@ impl Bus {
         if let Some(followed) = followed {
             followed.settle();
         }
+        outgoing.give_back(&mut self.frame_room);
+        self.count_passed(frames, bytes);
         changed.into_iter().for_each(|key| self.session_changed(key));
         displaced.into_iter().for_each(|key| self.put_back(now, key));
         if !self.shares.due.is_empty() {

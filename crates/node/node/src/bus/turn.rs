@@ -109,6 +109,9 @@ impl Bus {
 
     /// Sends last values to those who wait for some, for as long as one turn may take.
     fn send_snapshots(&mut self, now: Now) {
+        if self.replaying.len() == 0 {
+            return;
+        }
         let mut caught_up = Vec::new();
         self.send_some_snapshots(now, |key, filter| caught_up.push((key, filter)));
         caught_up.into_iter().for_each(|(key, filter)| self.keep_caught_up(now, key, &filter));
@@ -142,6 +145,9 @@ impl Bus {
     }
 
     fn finish_commands(&mut self, now: Now) {
+        if self.commands.rests(now.mono) {
+            return;
+        }
         self.commands.handle_timeout(now);
         while let Some((answer, done)) = self.commands.poll_done(now) {
             answer(self, done);

@@ -157,11 +157,15 @@ impl Wire {
     /// Whether a frame of this length may go to the socket as it is: nothing goes before it, and nothing around it.
     #[must_use]
     pub fn passes(&self, len: usize) -> bool {
-        self.web.is_none()
-            && !self.is_output_held()
-            && self.mqtt.can_take_shared_frame(len)
-            && !self.mqtt.has_output()
-            && self.shared.borrow().bytes == 0
+        self.shared_frame_max().is_some_and(|max| len <= max)
+    }
+
+    /// The longest frame that may; none where none may.
+    #[must_use]
+    pub fn shared_frame_max(&self) -> Option<usize> {
+        let may =
+            self.web.is_none() && !self.is_output_held() && !self.mqtt.has_output() && self.shared.borrow().bytes == 0;
+        self.mqtt.shared_frame_max().filter(|_| may)
     }
 
     /// Whether frames that its owner makes may be written now.

@@ -2,7 +2,7 @@
 
 use super::reader::{Document, Section};
 use super::settings::{
-    CONTROL_ANNOUNCE_INTERVAL, CONTROL_CONFIRM_WITHIN, CONTROL_OVERRIDES_MAX, CONTROL_POINTS_MAX,
+    CONTROL_ANNOUNCE_INTERVAL, CONTROL_CONFIRM_WITHIN, CONTROL_LEASE, CONTROL_OVERRIDES_MAX, CONTROL_POINTS_MAX,
     CONTROL_PREEMPT_GRACE, CONTROL_RESERVATION_REQUIRED, CONTROL_RESERVATIONS_MAX, CONTROL_RETURN_WITHIN,
     CONTROL_SLOTS_MAX,
 };
@@ -19,6 +19,8 @@ pub struct CoordinationConfig {
     pub announce_interval: Duration,
     /// How long a holder may take to come back after a restart.
     pub return_within: Duration,
+    /// The lease of reservations over HTTP that do not say their own; zero: none.
+    pub lease: Duration,
     /// How long a reading may take to confirm a command.
     pub confirm_within: Duration,
     /// Reservations.
@@ -38,6 +40,7 @@ impl Default for CoordinationConfig {
             preempt_grace: CONTROL_PREEMPT_GRACE.default,
             announce_interval: CONTROL_ANNOUNCE_INTERVAL.default,
             return_within: CONTROL_RETURN_WITHIN.default,
+            lease: CONTROL_LEASE.default,
             confirm_within: CONTROL_CONFIRM_WITHIN.default,
             reservations_max: CONTROL_RESERVATIONS_MAX.default_size(),
             slots_max: CONTROL_SLOTS_MAX.default_size(),
@@ -54,6 +57,7 @@ pub fn read_control(mut s: Section<'_>, doc: &mut Document<'_>) -> CoordinationC
         preempt_grace: CONTROL_PREEMPT_GRACE.read(&mut s, doc),
         announce_interval: CONTROL_ANNOUNCE_INTERVAL.read(&mut s, doc),
         return_within: CONTROL_RETURN_WITHIN.read(&mut s, doc),
+        lease: CONTROL_LEASE.read(&mut s, doc),
         confirm_within: CONTROL_CONFIRM_WITHIN.read(&mut s, doc),
         reservations_max: CONTROL_RESERVATIONS_MAX.read_size(&mut s, doc),
         slots_max: CONTROL_SLOTS_MAX.read_size(&mut s, doc),

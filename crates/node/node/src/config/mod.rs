@@ -51,7 +51,7 @@ pub use points::{
 };
 pub use protocol::{Protocol, ProtocolName};
 pub use restart::restart_needed;
-pub use simulated::SimulatedConfig;
+pub use simulated::{ServedFaults, SimulatedConfig, read_served_faults};
 pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};

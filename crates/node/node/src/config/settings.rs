@@ -86,6 +86,8 @@ pub const CONTROL_PREEMPT_GRACE: Span = Span::new("preempt_grace", 60_000, 0, 3_
 pub const CONTROL_ANNOUNCE_INTERVAL: Span = Span::new("announce_interval", 60_000, 1000, 86_400_000);
 /// `control.return_within`.
 pub const CONTROL_RETURN_WITHIN: Span = Span::new("return_within", 30_000, 1000, 3_600_000);
+/// `control.lease`.
+pub const CONTROL_LEASE: Span = Span::new("lease", 60_000, 0, 86_400_000);
 /// `control.confirm_within`.
 pub const CONTROL_CONFIRM_WITHIN: Span = Span::new("confirm_within", 5000, 100, 300_000);
 /// `control.reservations_max`.

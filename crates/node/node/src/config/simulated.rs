@@ -15,9 +15,10 @@
 //! ]
 //! ```
 
+use super::device::ProtocolName;
 use super::parse;
-use super::points::PointConfig;
-use super::reader::{Document, Expected, Section};
+use super::points::{PointConfig, ValueKind};
+use super::reader::{ConfigError, Document, Expected, Findings, Section};
 use super::settings::{
     DEVICE_SIMULATED_DELAY, DEVICE_SIMULATED_DELAY_JITTER, DEVICE_SIMULATED_FAULTS_AT, DEVICE_SIMULATED_FAULTS_EVERY,
     DEVICE_SIMULATED_FAULTS_FOR, DEVICE_SIMULATED_FAULTS_PER_HOUR, DEVICE_SIMULATED_SEED, DEVICE_SIMULATED_SPEED,
@@ -71,6 +72,44 @@ pub fn read_simulated(doc: &mut Document<'_>, mut s: Section<'_>, points: &[Poin
     config
 }
 
+/// What goes wrong at a device that is served, and how late it answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServedFaults {
+    /// From a request to its answer.
+    pub delay: Duration,
+    /// An answer comes up to so much later.
+    pub delay_jitter: Duration,
+    /// What goes wrong.
+    pub faults: Arc<[Fault]>,
+}
+
+/// Reads the file of a served device: the keys of `[device.NAME.simulated]` that are of its answers.
+///
+/// # Errors
+/// Everything that is wrong.
+pub fn read_served_faults(
+    file: &str,
+    text: &str,
+    protocol: ProtocolName,
+    points: &[PointConfig],
+) -> Result<ServedFaults, ConfigError> {
+    let mut findings = Findings::default();
+    let read = |doc: &mut Document<'_>, mut s: Section<'_>| {
+        // A server answers at once unless it is told to wait.
+        let delay = if s.has("delay") { DEVICE_SIMULATED_DELAY.read(&mut s, doc) } else { Duration::ZERO };
+        let delay_jitter = DEVICE_SIMULATED_DELAY_JITTER.read(&mut s, doc);
+        let faults = read_faults(doc, &mut s, SECOND, points);
+        if protocol == ProtocolName::Modbus && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Bad(_))) {
+            let expected = "another kind: registers say nothing of quality".to_owned();
+            doc.report(s.value_at("faults"), &s.key("faults"), "\"bad\" at a Modbus device".to_owned(), expected);
+        }
+        s.finish(doc);
+        ServedFaults { delay, delay_jitter, faults: faults.into() }
+    };
+    let served = Document::read(file, text, &mut findings, read);
+    if findings.is_empty() { Ok(served) } else { Err(ConfigError(findings.sorted())) }
+}
+
 fn read_faults(doc: &mut Document<'_>, device: &mut Section<'_>, step: Duration, points: &[PointConfig]) -> Vec<Fault> {
     let mut faults = Vec::new();
     for mut s in device.array(doc, "faults") {
@@ -86,7 +125,7 @@ fn read_faults(doc: &mut Document<'_>, device: &mut Section<'_>, step: Duration,
 
 /// One fault; none where it is wrong (which has been reported then).
 fn read_fault(doc: &mut Document<'_>, s: &mut Section<'_>, step: Duration, points: &[PointConfig]) -> Option<Fault> {
-    let expected = "no_answer, refuse, slow, restart, stuck, drift, spike or bad";
+    let expected = "no_answer, refuse, garbage, slow, restart, stuck, drift, spike or bad";
     let effect = s.required(doc, "kind", expected, |value| {
         let effect = value.as_str().and_then(|text| Effect::ALL.into_iter().find(|effect| effect.word() == text));
         effect.ok_or_else(|| expected.to_owned())
@@ -98,7 +137,7 @@ fn read_fault(doc: &mut Document<'_>, s: &mut Section<'_>, step: Duration, point
         Effect::Restart => lasts.from_least((10 * SECOND).max(step), step),
         Effect::Spike => lasts.from_least(step, step),
         Effect::Stuck | Effect::Drift | Effect::Bad => lasts.from_least(lasts.default.max(step), step),
-        Effect::NoAnswer | Effect::Refuse | Effect::Slow => lasts,
+        Effect::NoAnswer | Effect::Refuse | Effect::Garbage | Effect::Slow => lasts,
     };
     let lasts = lasts.read(s, doc);
     let kind = read_kind(doc, s, effect);
@@ -131,6 +170,7 @@ fn read_kind(doc: &mut Document<'_>, s: &mut Section<'_>, effect: Effect) -> Opt
     Some(match effect {
         Effect::NoAnswer => FaultKind::NoAnswer,
         Effect::Refuse => FaultKind::Refuse,
+        Effect::Garbage => FaultKind::Garbage,
         Effect::Restart => FaultKind::Restart,
         Effect::Stuck => FaultKind::Stuck,
         Effect::Slow => {
@@ -154,8 +194,9 @@ fn read_named(
         return Some(Vec::new());
     }
     let is_of_numbers = matches!(effect, Effect::Drift | Effect::Spike);
-    let is_number = |point: &PointConfig| {
-        point.address.simulated().is_some_and(|point| matches!(point.kind, Kind::Int | Kind::Float))
+    let is_number = |point: &PointConfig| match point.address.simulated() {
+        Some(point) => matches!(point.kind, Kind::Int | Kind::Float),
+        None => matches!(point.kind, ValueKind::Int | ValueKind::Float),
     };
     let fits = |point: &PointConfig| !is_of_numbers || is_number(point);
     let expected = if is_of_numbers { "names of points that are numbers" } else { "names of points" };
@@ -242,13 +283,35 @@ mod tests {
     }
 
     #[test]
+    fn a_served_device_has_the_same_faults() {
+        let list = "name,type,index,format\npower,input-register,0,f32\ndoor,discrete-input,0,\n";
+        let points = crate::config::read_points(&mut Findings::default(), "p.csv", list, ProtocolName::Modbus).unwrap();
+        let read = |text: &str| read_served_faults("f.toml", text, ProtocolName::Modbus, &points);
+        let served = read(
+            "delay = '20ms'\n[[faults]]\nkind = 'garbage'\nper_hour = 2\n[[faults]]\nkind = 'spike'\nat = '1s'\nby = 5\n",
+        );
+        let served = served.unwrap();
+        assert_eq!((served.delay, served.delay_jitter), (20 * MILLISECOND, Duration::ZERO));
+        let found: Vec<_> = served.faults.iter().map(|fault| (fault.kind, fault.points.len())).collect();
+        assert_eq!(found, [(FaultKind::Garbage, 0), (FaultKind::Spike(5.0), 1)]);
+        let check = |text: &str, expect: &str| {
+            let told = read(text).unwrap_err().to_string();
+            assert!(told.contains(expect), "{told}");
+        };
+        check("faults=[{kind='bad',at='1s'}]", "faults: found \"bad\" at a Modbus device, expected another kind");
+        check("faults=[{kind='drift',at='1s',by=1,points=['door']}]", "names of points that are numbers");
+        check("seed=1", "unknown key \"seed\"");
+        check("faults=[", "a TOML document");
+    }
+
+    #[test]
     fn what_is_wrong_with_a_fault_is_told() {
         let check = |fault: &str, expect: &str| {
             let found = read(&format!("faults=[{{{fault}}}]\n")).unwrap_err();
             let expect = format!("device.d.simulated.faults[0].{expect}");
             assert!(found.len() == 1 && found[0].contains(&expect), "{fault}: {found:?}, expected {expect:?}");
         };
-        check("kind='x',at='1s'", "kind: found \"x\", expected no_answer, refuse");
+        check("kind='x',at='1s'", "kind: found \"x\", expected no_answer, refuse, garbage");
         check("kind='refuse'", "per_hour: found nothing, expected per_hour, for faults at random");
         check("kind='refuse',at='1s',per_hour=1", "per_hour: found per_hour and at");
         check("kind='refuse',per_hour=0", "per_hour: found 0, expected a number from 0.0001 to 3600");

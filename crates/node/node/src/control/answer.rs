@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use std::time::Duration;
 use tieline_control::{
     Announcement, BatchDone, Coordinator, DryRun, Owner, PointOutcome, ScheduleData, ScheduleEvent, ScheduleResult,
-    Slot, WouldSend,
+    Slot, TaskRecord, WouldSend,
 };
 use tieline_core::{Now, Point, Refusal, Topic};
 
@@ -211,6 +211,9 @@ pub struct ReservationResult {
     info: String,
     /// The tasks that were pre-empted, [requester, task] each; or those in the way, by requester and task, with their slots
     data: Json,
+    /// Of a reservation that was granted or renewed: the seconds that its requester may be silent; absent where it has no lease
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_s: Option<f64>,
 }
 
 impl ReservationResult {
@@ -225,13 +228,20 @@ impl ReservationResult {
             }
             ScheduleData::Conflicts(found) => conflicts(found),
         };
-        Self { result: result.result(), info: result.info.clone(), data }
+        let lease_s = result.lease.map(|lease| lease.as_secs_f64());
+        Self { result: result.result(), info: result.info.clone(), data, lease_s }
+    }
+
+    /// Of one that cannot be read.
+    #[must_use]
+    pub fn malformed(why: &str) -> Self {
+        Self::failure(format!("MALFORMED_REQUEST: ValueError: {why}"))
     }
 
     /// Of one that failed before it was asked.
     #[must_use]
     pub fn failure(info: String) -> Self {
-        Self { result: "FAILURE", info, data: json!({}) }
+        Self { result: "FAILURE", info, data: json!({}), lease_s: None }
     }
 
     /// Why it failed; empty where it was granted.
@@ -287,6 +297,25 @@ impl OverrideResult {
     }
 }
 
+/// Who looks at reservations and overrides.
+pub trait Reader {
+    /// Whether it may see a device.
+    fn may_see(&self, device: &str) -> bool;
+
+    /// Whether it may end a reservation; none where it is not told.
+    fn may_end(&self, task: &TaskRecord) -> Option<bool>;
+}
+
+impl<F: Fn(&str) -> bool> Reader for F {
+    fn may_see(&self, device: &str) -> bool {
+        self(device)
+    }
+
+    fn may_end(&self, _: &TaskRecord) -> Option<bool> {
+        None
+    }
+}
+
 /// Reservations.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Reservations {
@@ -302,7 +331,16 @@ struct Reservation {
     priority: &'static str,
     slots: Vec<ReservedSlot>,
     /// When a pre-empted one ends
+    #[schemars(extend("format" = "date-time"))]
     grace_end: Option<String>,
+    /// The seconds that its requester may be silent
+    lease_s: Option<f64>,
+    /// When it ends if its requester is not heard before; null where it has no lease, or no device yet
+    #[schemars(extend("format" = "date-time"))]
+    lease_end: Option<String>,
+    /// Whether the caller may end it; over HTTP
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_end: Option<bool>,
 }
 
 /// A time slot.
@@ -318,9 +356,11 @@ struct ReservedSlot {
 }
 
 impl Reservations {
-    /// Those at devices that may be seen, by name.
+    /// Those at devices that may be seen, by name; of one device only, where one is named, or a point of it.
     #[must_use]
-    pub fn of(now: Now, coordinator: &Coordinator, may_see: impl Fn(&str) -> bool) -> Self {
+    pub fn of(now: Now, coordinator: &Coordinator, at: Option<&Topic>, reader: &impl Reader) -> Self {
+        let at = at.map(|topic| coordinator.device_topic(topic));
+        let is_shown = |slot: &&Slot| at.is_none_or(|at| *slot.device == *at) && reader.may_see(&slot.device);
         let mut reservations: Vec<Reservation> = Vec::new();
         for task in coordinator.schedule().tasks() {
             let slot = |slot: &Slot| {
@@ -330,7 +370,7 @@ impl Reservations {
                 let (device, start) = (slot.device.to_string(), slot.start.to_string());
                 ReservedSlot { device, start, end: slot.end.to_string(), current }
             };
-            let slots: Vec<_> = task.slots.iter().filter(|slot| may_see(&slot.device)).map(slot).collect();
+            let slots: Vec<_> = task.slots.iter().filter(is_shown).map(slot).collect();
             if !slots.is_empty() {
                 reservations.push(Reservation {
                     task: task.owner.task.to_string(),
@@ -338,6 +378,9 @@ impl Reservations {
                     priority: task.priority.name(),
                     slots,
                     grace_end: task.grace_end.map(|end| end.to_string()),
+                    lease_s: task.lease.map(|lease| lease.as_secs_f64()),
+                    lease_end: coordinator.schedule().lease_end(now, &task.owner.task).map(|end| end.to_string()),
+                    may_end: reader.may_end(&task),
                 });
             }
         }
@@ -362,23 +405,36 @@ struct OverrideShown {
     until: Option<String>,
     /// Who set it on
     who: String,
+    /// Whether the caller may end it; where rights were asked for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_end: Option<bool>,
 }
 
 impl OverrideList {
-    /// All that are on, and the devices that may be seen.
+    /// All that are on, and the devices that may be seen; those only that take one device or point, where one is named.
     #[must_use]
-    pub fn of(coordinator: &Coordinator, may_see: impl Fn(&str) -> bool) -> Self {
+    pub fn of(coordinator: &Coordinator, at: Option<&Topic>, may_see: impl Fn(&str) -> bool) -> Self {
+        let takes = |record: &tieline_control::OverrideRecord| {
+            let is_taken = |topic: &str| record.pattern.matches(topic);
+            at.is_none_or(|topic| is_taken(topic) || is_taken(coordinator.device_topic(topic)))
+        };
         let shown = |record: tieline_control::OverrideRecord| OverrideShown {
             pattern: record.pattern.as_str().to_owned(),
             until: record.end.map(|end| end.to_string()),
             who: record.who.to_string(),
+            may_end: None,
         };
-        let overrides = coordinator.overrides().patterns().map(shown).collect();
+        let overrides = coordinator.overrides().patterns().filter(takes).map(shown).collect();
         let devices = coordinator.override_devices();
         let mut devices: Vec<String> =
             devices.iter().filter(|device| may_see(device)).map(ToString::to_string).collect();
         devices.sort();
         Self { overrides, devices }
+    }
+
+    /// The patterns, each with whether the caller may end it.
+    pub fn rights(&mut self) -> impl Iterator<Item = (&str, &mut Option<bool>)> {
+        self.overrides.iter_mut().map(|shown| (shown.pattern.as_str(), &mut shown.may_end))
     }
 }
 
@@ -396,6 +452,10 @@ pub fn notice(notice: &Notice) -> (String, Json) {
                 Some(owner) => json!({ "requester": *owner.requester, "task": *owner.task }),
                 None => json!({ "requester": null, "task": null }),
             },
+        ),
+        Notice::Changed(ScheduleEvent::LeaseExpired { owner, lease }) => (
+            "lease_expired".to_owned(),
+            json!({ "requester": *owner.requester, "task": *owner.task, "lease": lease.as_secs_f64() }),
         ),
         Notice::Changed(ScheduleEvent::Preempted { owner, by, grace }) => (
             "preempted".to_owned(),

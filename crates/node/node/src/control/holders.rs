@@ -5,7 +5,7 @@ use super::state::Record;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tieline_control::Coordinator;
-use tieline_core::Now;
+use tieline_core::{Instant, Now};
 
 /// The name of a holder: a user's programs are told apart by their names, and no user is taken for another.
 #[must_use]
@@ -97,16 +97,16 @@ impl<A> Commands<A> {
         for requester in owners {
             match bound.get(&requester) {
                 Some(false) => self.coordinator.handle_holder_absent(now, &requester),
-                Some(true) | None => self.coordinator.handle_holder_here(&requester),
+                Some(true) | None => self.coordinator.handle_holder_here(now.mono, &requester),
             }
         }
     }
 
     /// A client has connected.
-    pub fn handle_session_here(&mut self, client: &str) {
+    pub fn handle_session_here(&mut self, now: Instant, client: &str) {
         let Some(requesters) = self.holders.by_client.get(client) else { return };
         for requester in requesters {
-            self.coordinator.handle_holder_here(requester);
+            self.coordinator.handle_holder_here(now, requester);
         }
     }
 

@@ -19,6 +19,7 @@ mod holders;
 mod points;
 mod reload;
 pub mod request;
+mod resting;
 mod sending;
 pub mod state;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use self::audit::{AuditLine, AuditLog, AuditReader, FileCounts};
 use self::called::Open;
 use self::command::{CommandDone, CommandRequest};
 use self::holders::Holders;
+use self::resting::Resting;
 use self::sending::Durability;
 use crate::config::{Config, Numbered};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -83,7 +85,7 @@ impl Place {
 
 /// The engine with its surroundings. `A` is what comes back with what became of a request.
 pub struct Commands<A> {
-    coordinator: Coordinator,
+    coordinator: Resting,
     audit: AuditLog,
     /// Calls under way, by their numbers.
     open: HashMap<u64, Open<A>>,
@@ -96,6 +98,8 @@ pub struct Commands<A> {
     places: HashMap<DeviceId, Place>,
     /// How long a reading may take that confirms a command.
     confirm_within: Duration,
+    /// The lease of reservations of holders without a session; zero: they have none.
+    lease: Duration,
     senders: Vec<CommandSender>,
     tells: Tells,
 }
@@ -125,7 +129,7 @@ impl<A> Commands<A> {
             points::add_device(&mut coordinator, device, config.control.confirm_within)?;
         }
         Ok(Self {
-            coordinator,
+            coordinator: Resting::new(coordinator),
             audit,
             open: HashMap::new(),
             done: VecDeque::new(),
@@ -135,6 +139,7 @@ impl<A> Commands<A> {
             double_bits,
             places,
             confirm_within: config.control.confirm_within,
+            lease: config.control.lease,
             senders: Vec::new(),
             tells,
         })
@@ -154,7 +159,7 @@ impl<A> Commands<A> {
     /// Reservations, overrides and points.
     #[must_use]
     pub const fn coordinator(&self) -> &Coordinator {
-        &self.coordinator
+        self.coordinator.engine()
     }
 
     /// What reads the audit log.
@@ -184,7 +189,7 @@ impl<A> Commands<A> {
     /// Takes a request for one point; `answer` comes back once, with what became of it. It does not wait for another
     /// command of the point.
     pub fn request(&mut self, now: Now, request: CommandRequest, topic_exists: bool, by: &Call, answer: A) {
-        self.coordinator.handle_holder_here(&by.requester);
+        self.coordinator.handle_holder_here(now.mono, &by.requester);
         let CommandRequest { topic, value, mode, timeout, requester: _ } = request;
         let expected = self.expected(&topic, &value);
         let entries = vec![BatchEntry { topic, topic_exists, action: Action::Set { value, mode } }];
@@ -208,7 +213,7 @@ impl<A> Commands<A> {
         by: &Call,
         answer: A,
     ) {
-        self.coordinator.handle_holder_here(&by.requester);
+        self.coordinator.handle_holder_here(now.mono, &by.requester);
         let topics = entries.iter().map(|entry| entry.topic.clone()).collect();
         let batch = self.batch(by, entries, timeout, confirm);
         let id = batch.id;
@@ -228,7 +233,7 @@ impl<A> Commands<A> {
 
     /// Asks for time at devices; answered once it is on the disk. With the client of a session, the holder ends with it.
     pub fn reserve(&mut self, now: Now, asked: &NewSchedule, by: &Call, session: Option<&Arc<str>>, answer: A) {
-        self.coordinator.handle_holder_here(&by.requester);
+        self.coordinator.handle_holder_here(now.mono, &by.requester);
         let result = self.coordinator.request_schedule(now, asked, &by.who);
         if !result.is_success() {
             return self.done.push_back((answer, Done::Reservation(result)));
@@ -242,8 +247,21 @@ impl<A> Commands<A> {
         self.send(now, Some((answer, Done::Reservation(result), undo)));
     }
 
+    /// The lease of a reservation that does not say its own: of a holder without a session, whose end nobody would see.
+    #[must_use]
+    pub fn default_lease(&self, has_session: bool) -> Option<Duration> {
+        (!has_session && !self.lease.is_zero()).then_some(self.lease)
+    }
+
+    /// Renews the leases of the caller, which has this task.
+    pub fn renew(&mut self, now: Now, task: &str, by: &Call, answer: A) {
+        let result = self.coordinator.renew_schedule(now, &by.requester, task);
+        self.done.push_back((answer, Done::Reservation(result)));
+    }
+
     /// Cancels a task of the caller, or where it is forced of anybody.
     pub fn cancel(&mut self, now: Now, task: &str, by: &Call, is_forced: bool, answer: A) {
+        self.coordinator.handle_holder_here(now.mono, &by.requester);
         let owner = self.coordinator.schedule().owner_of(task).filter(|_| is_forced);
         let requester = owner.map_or_else(|| Arc::clone(&by.requester), |owner| Arc::clone(&owner.requester));
         let result = self.coordinator.cancel_schedule(now, Some(&requester), Some(task), &by.who);
@@ -285,8 +303,23 @@ impl<A> Commands<A> {
         }
     }
 
+    /// What one report says. A command whose device is lost after its outcome has that outcome, so links come last.
+    pub fn handle_report(
+        &mut self,
+        now: Now,
+        outcomes: Vec<(DeviceId, u64, CommandOutcome)>,
+        links: Vec<(DeviceId, bool)>,
+    ) {
+        for (device, command_id, outcome) in outcomes {
+            self.handle_outcome(now, device, command_id, outcome);
+        }
+        for (device, up) in links {
+            self.handle_link(now, device, up);
+        }
+    }
+
     /// A device can, or cannot, be commanded.
-    pub fn handle_link(&mut self, now: Now, device: DeviceId, up: bool) {
+    fn handle_link(&mut self, now: Now, device: DeviceId, up: bool) {
         self.coordinator.handle_link(now, device, up);
     }
 
@@ -298,7 +331,10 @@ impl<A> Commands<A> {
 
     /// Takes a reading, in engineering units.
     pub fn handle_reading(&mut self, now: Now, topic: &Topic, reading: &Point) {
-        self.coordinator.handle_reading(now, topic, reading);
+        // While it rests no command waits for a reading: it is kept, and nothing follows from it.
+        let rests = self.coordinator.rests(now.mono);
+        let engine = if rests { self.coordinator.engine_at_rest() } else { &mut *self.coordinator };
+        engine.handle_reading(now, topic, reading);
     }
 
     /// Writes a record down that is of no command.
@@ -315,6 +351,13 @@ impl<A> Commands<A> {
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
         [self.coordinator.timeout(), self.durability.timeout()].into_iter().flatten().min()
+    }
+
+    /// Whether nothing is due, under way or to be told: [`Commands::handle_timeout`], [`Commands::poll_done`] and
+    /// [`Commands::poll_notice`] would do nothing.
+    #[must_use]
+    pub fn rests(&self, now: Instant) -> bool {
+        self.coordinator.rests(now)
     }
 
     /// Lets deadlines take effect.

@@ -31,7 +31,8 @@ impl<A> Commands<A> {
     /// As of [`Commands::check_devices`]; nothing has changed then.
     pub fn change_devices(&mut self, now: Now, change: DeviceChange) -> Result<(), PointError> {
         let lost = self.coordinator.stats().holds_lost;
-        self.coordinator.replace_points(now, self.points_of(&change))?;
+        let points = self.points_of(&change);
+        self.coordinator.replace_points(now, points)?;
         let lost = self.coordinator.stats().holds_lost - lost;
         if lost > 0 {
             tracing::warn!(points = lost, "commanded points are no more, and are not reverted");

@@ -7,6 +7,7 @@ use super::command::{mode, settable};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_control::{
@@ -17,6 +18,8 @@ use tieline_service::parse::parse_duration;
 
 /// The longest time that a caller may give each command of a call.
 const TIMEOUT_MS_MAX: u64 = 300_000;
+/// The leases that a reservation may have.
+const LEASES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(7 * 86_400);
 /// The longest override that has an end.
 const OVERRIDE_S_MAX: f64 = 31_536_000.0;
 
@@ -37,6 +40,9 @@ pub struct ReserveBody {
     /// NEW_SCHEDULE, or CANCEL_SCHEDULE, which ends the reservation
     #[schemars(extend("enum" = ["NEW_SCHEDULE", "CANCEL_SCHEDULE", null]))]
     r#type: Option<String>,
+    /// How long the requester may be silent before the reservation ends, as in 60s; none: it ends with its last slot. By default
+    /// over HTTP as control.lease says, over MQTT none: there it ends with the session
+    lease: Option<String>,
 }
 
 /// A time slot: `[device, start, end]`, or an object.
@@ -94,19 +100,31 @@ impl ReserveBody {
         self.priority.as_deref().and_then(Priority::from_name) == Some(Priority::High)
     }
 
-    /// As the engine takes it, of a holder.
+    /// As the engine takes it, of a holder, with the lease that it has where it does not say its own.
     ///
     /// # Errors
     /// The failure `MALFORMED_REQUEST`, with what was found and what was expected.
-    pub fn schedule(self, now: Now, requester: &str) -> Result<NewSchedule, String> {
+    pub fn schedule(self, now: Now, requester: &str, lease: Option<Duration>) -> Result<NewSchedule, String> {
         let slot = |slot| match slot {
             SlotBody::Triple(device, start, end) => Ok(SlotRequest { device, start, end }),
             SlotBody::Named(slot) => slot.request(now),
         };
         let slots = self.slots.unwrap_or_default().into_iter().map(slot).collect::<Result<_, String>>();
-        let slots = slots.map_err(|why| format!("MALFORMED_REQUEST: ValueError: {why}"))?;
-        Ok(NewSchedule { requester: Some(requester.to_owned()), task: self.task, priority: self.priority, slots })
+        let malformed = |why| format!("MALFORMED_REQUEST: ValueError: {why}");
+        let slots = slots.map_err(malformed)?;
+        let lease = match self.lease.as_deref() {
+            None => lease,
+            Some("none") => None,
+            Some(text) => Some(lease_of(text).map_err(malformed)?),
+        };
+        let requester = Some(requester.to_owned());
+        Ok(NewSchedule { requester, task: self.task, priority: self.priority, slots, lease })
     }
+}
+
+fn lease_of(text: &str) -> Result<Duration, String> {
+    let lease = parse_duration(text).filter(|lease| LEASES.contains(lease));
+    lease.ok_or_else(|| format!("lease is {text:?}, expected as in 60s, from 1s to 7d, or none"))
 }
 
 impl NamedSlot {
@@ -140,6 +158,17 @@ pub struct CancelBody {
     /// Whether it is ended whosever it is: needs the right to administer its devices
     #[serde(default)]
     pub force: bool,
+}
+
+/// A sign of life of the holder of a reservation.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Renewal")]
+pub struct RenewBody {
+    /// The reservation's name
+    pub task: String,
+    /// Whose it is; as in the request for it
+    pub requester: Option<String>,
 }
 
 /// A call that sets many points.
@@ -347,7 +376,22 @@ mod tests {
 
     fn reserve(text: &str) -> Result<NewSchedule, String> {
         let body: ReserveBody = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        body.schedule(at(), "anna")
+        body.schedule(at(), "anna", Some(Duration::from_secs(60)))
+    }
+
+    #[test]
+    fn a_lease_is_asked_for_or_the_default() {
+        let lease = |member: &str| reserve(&format!(r#"{{"task":"t","slots":[]{member}}}"#)).map(|asked| asked.lease);
+        assert_eq!(lease(""), Ok(Some(Duration::from_secs(60))));
+        assert_eq!(lease(r#","lease":"none""#), Ok(None));
+        assert_eq!(lease(r#","lease":"15m""#), Ok(Some(Duration::from_secs(900))));
+        for wrong in ["soon", "10ms", "8d", ""] {
+            let told = lease(&format!(r#","lease":"{wrong}""#)).unwrap_err();
+            assert!(
+                told.ends_with(&format!("lease is {wrong:?}, expected as in 60s, from 1s to 7d, or none")),
+                "{told}"
+            );
+        }
     }
 
     #[test]

@@ -7,9 +7,7 @@ use super::state::{self, Record, StateChange};
 use super::{CommandSender, Commands, Tells};
 use std::collections::HashMap;
 use std::time::Duration;
-use tieline_control::{
-    Answer, AuditRecord, BatchDone, BatchEvent, Dispatch, PointOutcome, ScheduleData, ScheduleResult,
-};
+use tieline_control::{Answer, AuditRecord, BatchDone, BatchEvent, Dispatch, PointOutcome, ScheduleResult};
 use tieline_core::{Instant, Now, Refusal};
 
 /// How soon the whole state is written again where a record of it could not be.
@@ -49,24 +47,31 @@ impl<A> Durability<A> {
 impl<A> Commands<A> {
     /// Sends what is due, and gives the next answer.
     pub fn poll_done(&mut self, now: Now) -> Option<(A, Done)> {
-        self.send(now, None);
+        let mut was_any = self.send(now, None);
         while let Some(event) = self.coordinator.poll_event() {
+            was_any = true;
             match event {
                 BatchEvent::Answer(answer) => self.take_answer(answer),
                 BatchEvent::Done(done) => self.take_end(done),
             }
         }
-        self.done.pop_front()
+        let done = self.done.pop_front();
+        if !was_any && done.is_none() {
+            self.coordinator.rest(self.timeout());
+        }
+        done
     }
 
     /// The next change of a reservation that others are told of.
     pub fn poll_notice(&mut self, now: Now) -> Option<Notice> {
-        let changed = self.coordinator.poll_schedule_event().map(Notice::Changed);
-        changed.or_else(|| self.coordinator.poll_announcement(now).map(Notice::Announced))
+        let engine = self.coordinator.engine_at_rest();
+        let changed = engine.poll_schedule_event().map(Notice::Changed);
+        changed.or_else(|| engine.poll_announcement(now).map(Notice::Announced))
     }
 
     /// What has this number is on the disk, or will not be.
     pub fn handle_written(&mut self, now: Now, number: u64, is_durable: bool) {
+        self.coordinator.end_rest();
         if !is_durable {
             self.durability.rewrite(now.mono + RETRY);
         }
@@ -88,8 +93,7 @@ impl<A> Commands<A> {
         }
         match done {
             Done::Reservation(_) => {
-                let info = "NOT_STORED: the disk does not take it, see /healthz".to_owned();
-                Done::Reservation(ScheduleResult { info, data: ScheduleData::Empty })
+                Done::Reservation(ScheduleResult::failure("NOT_STORED: the disk does not take it, see /healthz"))
             }
             Done::Override(_) => Done::Override(Err(no_audit())),
             Done::Points(_) => Done::Points(Err(no_audit())),
@@ -135,17 +139,16 @@ impl<A> Commands<A> {
         }
     }
 
-    /// Sends what is due; `told` is answered once it is on the disk.
-    pub(super) fn send(&mut self, now: Now, told: Option<(A, Done, Undo)>) {
+    /// Sends what is due; `told` is answered once it is on the disk. False where nothing was.
+    pub(super) fn send(&mut self, now: Now, told: Option<(A, Done, Undo)>) -> bool {
         let dispatches: Vec<Dispatch> = std::iter::from_fn(|| self.coordinator.poll_command(now)).collect();
         let state = self.state_change(now);
         let records: Vec<AuditRecord> = std::iter::from_fn(|| self.coordinator.poll_audit()).collect();
         let lines: Vec<AuditLine> = records.iter().map(|record| self.line(record)).collect();
         if dispatches.is_empty() && lines.is_empty() && state.is_none() {
-            if let Some((answer, done, _)) = told {
-                self.done.push_back((answer, done));
-            }
-            return;
+            let was_any = told.is_some();
+            self.done.extend(told.map(|(answer, done, _)| (answer, done)));
+            return was_any;
         }
         let number = self.durability.next;
         self.durability.next += 1;
@@ -172,6 +175,7 @@ impl<A> Commands<A> {
                 self.handle_written(now, number, false);
             }
         }
+        true
     }
 
     /// What is to be written of the state; all of it where it is time.

@@ -8,7 +8,7 @@ use crate::config;
 use crate::config::Numbered;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
-use tieline_control::{PointOutcome, SlotRequest};
+use tieline_control::{PointOutcome, ScheduleResult, SlotRequest};
 use tieline_core::{Quality, Timestamp};
 
 const LIST: &str = "name,type,index,writable,revert\nspeed,holding-register,1,true,\nfan,coil,2,true,false\n";
@@ -69,7 +69,11 @@ impl World {
         Call { requester: name.into(), who: name.into() }
     }
 
+    /// What the bus does in each turn.
     fn poll(&mut self) {
+        if self.commands.rests(self.now.mono) {
+            return;
+        }
         self.commands.handle_timeout(self.now);
         while let Some(done) = self.commands.poll_done(self.now) {
             self.done.push(done);
@@ -116,11 +120,20 @@ impl World {
         }
     }
 
+    fn renew(&mut self, name: &str, task: &str) -> ScheduleResult {
+        self.commands.renew(self.now, task, &Self::by(name), 1);
+        match self.until(1).0 {
+            Done::Reservation(result) => result,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn reserve(&mut self, name: &str, device: &str, session: Option<&str>) -> String {
         let (start, end) = (at(0).utc.to_string(), at(3_600_000).utc.to_string());
         let slots = vec![SlotRequest { device: device.to_owned(), start, end }];
         let (task, priority) = (Some(format!("{name} {device}")), Some("LOW".to_owned()));
-        let asked = NewSchedule { requester: Some(name.to_owned()), task, priority, slots };
+        let lease = self.commands.default_lease(session.is_some());
+        let asked = NewSchedule { requester: Some(name.to_owned()), task, priority, slots, lease };
         let session = session.map(Arc::from);
         self.commands.reserve(self.now, &asked, &Self::by(name), session.as_ref(), 1);
         match self.until(1).0 {
@@ -145,6 +158,59 @@ impl World {
 
 fn reason(outcome: CommandOutcome) -> &'static str {
     outcome.map_or_else(|refusal| refusal.reason, |()| "")
+}
+
+/// The bus asks in each turn: where nothing is due, one comparison says so.
+#[test]
+fn it_rests_until_a_deadline_or_a_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::start(folder.path(), 0);
+    let rests = |world: &mut World, ms| {
+        world.poll();
+        world.poll();
+        world.commands.rests(at(ms).mono)
+    };
+    assert!(!world.commands.rests(at(0).mono) && rests(&mut world, 1_000_000));
+    let reading = Point { value: Value::Int(41), quality: Quality::GOOD, time: world.now.utc };
+    world.commands.handle_reading(world.now, &topic("site/ahu/speed"), &reading);
+    assert!(world.commands.rests(at(1_000_000).mono), "no command waits for it");
+    let pattern = "site/vav".parse().unwrap();
+    let (duration, who) = (Some(Duration::from_secs(60)), "anna".into());
+    let asked = NewOverride { pattern, duration, failsafe_revert: false, staggered_revert: false, who };
+    world.commands.set_override_on(world.now, &asked, 4);
+    assert!(!world.commands.rests(world.now.mono));
+    world.until(4);
+    assert!(rests(&mut world, 59_999) && !world.commands.rests(at(60_000).mono));
+    assert_eq!(world.reserve("bert", "site/ahu", None), "");
+    assert!(!rests(&mut world, 0), "the wall clock may be set, and no deadline tells");
+}
+
+#[test]
+fn an_outcome_holds_though_the_device_is_lost_in_the_same_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::start(folder.path(), 0);
+    for (outcome, reason_then) in [(Ok(()), ""), (Err(Refusal::reconfigured(true)), "reconfigured")] {
+        let request = CommandRequest {
+            topic: topic("site/ahu/speed"),
+            value: Value::Int(50),
+            mode: None,
+            timeout: None,
+            requester: None,
+        };
+        world.commands.request(world.now, request, true, &World::by("anna"), 2);
+        let out = loop {
+            world.poll();
+            match world.said.recv_timeout(Duration::from_secs(30)).unwrap() {
+                Said::Sent(dispatch) => break dispatch,
+                Said::Written(number, ok) => world.commands.handle_written(world.now, number, ok),
+                Said::Unsent(_, _, why) => panic!("{why}"),
+            }
+        };
+        let outcomes = vec![(out.device, out.command_id.0, outcome)];
+        world.commands.handle_report(world.now, outcomes, vec![(out.device, false)]);
+        assert_eq!(reason(world.until(2).0.into_command().unwrap().outcome), reason_then);
+        world.commands.handle_report(world.now, Vec::new(), vec![(out.device, true)]);
+    }
 }
 
 #[test]
@@ -218,15 +284,38 @@ fn a_holder_that_is_there_after_a_restart_keeps_what_it_has() {
     drop(world);
     let mut world = World::start(folder.path(), 1000);
     world.commands.settle_holders(world.now, |_| false);
-    world.commands.handle_session_here("c1");
+    world.commands.handle_session_here(world.now.mono, "c1");
     world.now = at(60_000);
     world.poll();
     assert_eq!(world.commands.stats().holds, 2);
+    // The lease of one without a session began again with the node.
+    let renewed = world.renew("http", "http site/vav");
+    assert_eq!((renewed.info.as_str(), renewed.lease), ("", Some(Duration::from_secs(60))));
     // The session of one ends; the other has none.
     world.commands.handle_session_gone(world.now, "c1");
     assert_eq!(world.sent().device, DeviceId(0));
     world.poll();
     assert_eq!((world.commands.stats().holds, world.commands.stats().tasks), (1, 1));
+}
+
+#[test]
+fn a_holder_without_a_session_ends_with_its_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::start(folder.path(), 0);
+    assert_eq!(world.reserve("http", "site/vav", None), "");
+    assert_eq!(world.reserve("anna", "site/ahu", Some("c1")), "");
+    for at_ms in [50_000, 100_000] {
+        world.now = at(at_ms);
+        assert_eq!(reason(world.command("http", "site/vav/speed", 60).0), "");
+    }
+    world.now = at(159_999);
+    world.poll();
+    assert_eq!((world.commands.stats().holds, world.commands.stats().tasks), (1, 2));
+    world.now = at(160_000);
+    assert_eq!(world.sent().device, DeviceId(1));
+    world.poll();
+    assert_eq!((world.commands.stats().leases_expired, world.commands.stats().tasks), (1, 1));
+    assert_eq!(world.renew("http", "http site/vav").info, "TASK_ID_DOES_NOT_EXIST");
 }
 
 #[test]

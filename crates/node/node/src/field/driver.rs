@@ -105,16 +105,6 @@ pub fn transport_of(config: &DeviceConfig) -> io::Result<&Transport> {
     config.transport.as_ref().ok_or_else(|| io::Error::other(format!("{} has no address", config.topic)))
 }
 
-/// What becomes of a command whose device is stopped before it has an outcome.
-#[must_use]
-pub fn stopped(sent: bool) -> Refusal {
-    let (name, why) = ("reconfigured", "the device was removed or reconnected by a reload of the configuration");
-    match sent {
-        true => Refusal::unknown(name, format!("{why} before it answered; the command may have been carried out")),
-        false => Refusal::new(name, format!("{why} before the command was sent")),
-    }
-}
-
 /// What a driver starts devices with.
 #[derive(Clone)]
 pub struct Context {

@@ -1,7 +1,7 @@
 //! A field shard: one thread with the sessions of some devices.
 
 use super::changes::{self, Changes};
-use super::driver::{Context, DeviceSession, stopped};
+use super::driver::{Context, DeviceSession};
 use super::lanes::Lane;
 use super::positions::Positions;
 use super::{FieldInput, FieldReport, Receipt, drivers};
@@ -334,7 +334,7 @@ impl Field {
         let session = field.borrow().session(device).filter(|_| is_current);
         let refused = match session {
             Some(session) => session.command(command_id, command, until),
-            None => Err(stopped(false)),
+            None => Err(Refusal::reconfigured(false)),
         };
         if let Err(refusal) = refused {
             field.borrow_mut().tell_outcome(device, command_id, Err(refusal));

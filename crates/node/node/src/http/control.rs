@@ -1,13 +1,16 @@
 //! Reservations, overrides, and calls for many points.
 
+use super::access::Caller;
 use super::authorization::{Authenticated, Authorized};
 use super::body::{Answer, Written, takes_json};
 use super::command::status_of;
 use super::problem::Problem;
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
-use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
-use crate::control::request::{CancelBody, GetBody, OffBody, OverrideBody, Points, ReserveBody, RevertBody, SetBody};
+use crate::control::answer::{CallResult, OverrideList, OverrideResult, Reader, ReservationResult, Reservations};
+use crate::control::request::{
+    CancelBody, GetBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody, RevertBody, SetBody,
+};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -15,10 +18,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tieline_access::Verb;
-use tieline_core::Now;
+use tieline_control::TaskRecord;
+use tieline_core::{Now, Topic};
 use tieline_poll::Urgency;
 use tieline_service::http::openapi::{Input, Operation, Output, Schemas};
+use tieline_service::http::parameters::Query;
+use tieline_service::parameters;
 
 /// Bytes of the body of a call for many points.
 pub const CALL_BYTES_MAX: usize = 16 << 20;
@@ -66,22 +73,27 @@ impl<T: JsonSchema> Output for Outcome<T> {
     }
 }
 
-impl Outcome<CallResult> {
-    fn of(result: CallResult) -> Self {
-        Self(result.reason().map_or(StatusCode::OK, |reason| status_of(reason, false)), result)
+/// An answer that says with which status it goes out.
+pub trait Answered {
+    /// The status.
+    fn status(&self) -> StatusCode;
+}
+
+impl Answered for CallResult {
+    fn status(&self) -> StatusCode {
+        self.reason().map_or(StatusCode::OK, |reason| status_of(reason, false))
     }
 }
 
-impl Outcome<OverrideResult> {
-    fn of(result: OverrideResult) -> Self {
-        Self(result.reason().map_or(StatusCode::OK, |reason| status_of(reason, false)), result)
+impl Answered for OverrideResult {
+    fn status(&self) -> StatusCode {
+        self.reason().map_or(StatusCode::OK, |reason| status_of(reason, false))
     }
 }
 
-impl Outcome<ReservationResult> {
-    fn of(result: ReservationResult) -> Self {
-        let info = result.failed();
-        let status = match info.split(':').next().unwrap_or_default() {
+impl Answered for ReservationResult {
+    fn status(&self) -> StatusCode {
+        match self.failed().split(':').next().unwrap_or_default() {
             "" => StatusCode::OK,
             "TASK_ID_DOES_NOT_EXIST" => StatusCode::NOT_FOUND,
             "NOT_STORED" => StatusCode::SERVICE_UNAVAILABLE,
@@ -90,8 +102,13 @@ impl Outcome<ReservationResult> {
             | "AGENT_ID_TASK_ID_MISMATCH"
             | "LIMIT_EXCEEDED" => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,
-        };
-        Self(status, result)
+        }
+    }
+}
+
+impl<T: Answered> Outcome<T> {
+    fn of(result: T) -> Self {
+        Self(result.status(), result)
     }
 }
 
@@ -107,14 +124,51 @@ async fn ask<T: Send + 'static>(
     hears.await.map_err(stopped)
 }
 
+parameters! {
+    /// Which reservations are asked for.
+    pub struct ReservationsAsked {
+        /// Only those of this device, or of the device of this point
+        topic: Option<Topic>,
+    }
+}
+
+parameters! {
+    /// Which overrides are asked for.
+    pub struct OverridesAsked {
+        /// Only those that take this device or point
+        topic: Option<Topic>,
+        /// Whether each says in may_end whether the caller may end it
+        rights: bool = "false",
+    }
+}
+
+/// The caller of a list, and the name that its own reservations have or begin with.
+struct CallerReads {
+    caller: Caller,
+    own: Arc<str>,
+}
+
+impl Reader for CallerReads {
+    fn may_see(&self, device: &str) -> bool {
+        self.caller.may(Verb::Read, device)
+    }
+
+    fn may_end(&self, task: &TaskRecord) -> Option<bool> {
+        let rest = task.owner.requester.strip_prefix(&*self.own);
+        let is_own = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        Some(is_own || task.slots.iter().all(|slot| self.caller.may(Verb::Admin, &slot.device)))
+    }
+}
+
 /// All reservations, of devices that may be read.
-pub async fn reservations(authenticated: Authenticated) -> Result<Answer<Reservations>, Problem> {
+pub async fn reservations(
+    authenticated: Authenticated,
+    Query(ReservationsAsked { topic }): Query<ReservationsAsked>,
+) -> Result<Answer<Reservations>, Problem> {
     let authorized = authenticated.each();
-    let (caller, share) = (authorized.caller.clone(), authorized.share());
-    let look = move |bus: &mut Bus, now| {
-        Reservations::of(now, bus.commands().coordinator(), |device| caller.may(Verb::Read, device))
-    };
-    Ok(Answer(authorized.app.bus.ask_once(&share, look).await?))
+    let reader = CallerReads { caller: authorized.caller.clone(), own: authorized.call(None).by.requester };
+    let look = move |bus: &mut Bus, now| Reservations::of(now, bus.commands().coordinator(), topic.as_ref(), &reader);
+    Ok(Answer(authorized.app.bus.ask_once(&authorized.share(), look).await?))
 }
 
 /// Reserves devices.
@@ -125,10 +179,7 @@ pub async fn reserve(
     let authorized = authenticated.each();
     let body = match body {
         Ok(body) => body,
-        Err(why) => {
-            let info = format!("MALFORMED_REQUEST: ValueError: {why}");
-            return Ok(Outcome::<ReservationResult>::of(ReservationResult::failure(info)));
-        }
+        Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
     let verb = if body.is_high() { Verb::Admin } else { Verb::Command };
     for device in body.devices() {
@@ -136,7 +187,22 @@ pub async fn reserve(
     }
     let asked = authorized.call(body.requester.as_deref());
     let result = ask(&authorized, move |bus, now, answer| bus.reserve(now, body, &asked, answer)).await?;
-    Ok(Outcome::<ReservationResult>::of(result))
+    Ok(Outcome::of(result))
+}
+
+/// Renews the leases of a holder.
+pub async fn renew(
+    authenticated: Authenticated,
+    Body(body): Body<RenewBody>,
+) -> Result<Outcome<ReservationResult>, Problem> {
+    let authorized = authenticated.each();
+    let body = match body {
+        Ok(body) => body,
+        Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
+    };
+    let by = authorized.call(body.requester.as_deref()).by;
+    let result = ask(&authorized, move |bus, now, answer| bus.renew(now, &body, &by, answer)).await?;
+    Ok(Outcome::of(result))
 }
 
 /// Ends a reservation.
@@ -147,10 +213,7 @@ pub async fn cancel(
     let authorized = authenticated.each();
     let body = match body {
         Ok(body) => body,
-        Err(why) => {
-            let info = format!("MALFORMED_REQUEST: ValueError: {why}");
-            return Ok(Outcome::<ReservationResult>::of(ReservationResult::failure(info)));
-        }
+        Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
     if body.force {
         let task = body.task.clone();
@@ -161,7 +224,7 @@ pub async fn cancel(
     }
     let by = authorized.call(body.requester.as_deref()).by;
     let result = ask(&authorized, move |bus, now, answer| bus.cancel(now, &body, &by, answer)).await?;
-    Ok(Outcome::<ReservationResult>::of(result))
+    Ok(Outcome::of(result))
 }
 
 /// Sets points.
@@ -187,18 +250,18 @@ async fn points(
     let authorized = authenticated.each();
     let points = match points {
         Ok(points) => points,
-        Err(detail) => return Ok(Outcome::<CallResult>::of(CallResult::malformed(detail))),
+        Err(detail) => return Ok(Outcome::of(CallResult::malformed(detail))),
     };
     let points = match with_points_of_devices(&authorized, points).await? {
         Ok(points) => points,
-        Err(result) => return Ok(Outcome::<CallResult>::of(result)),
+        Err(result) => return Ok(Outcome::of(result)),
     };
     for topic in points.topics() {
         authorized.must(Verb::Command, topic).await?;
     }
     let by = authorized.call(name.as_deref()).by;
     let result = ask(&authorized, move |bus, now, answer| bus.control_points(now, points, &by, answer)).await?;
-    Ok(Outcome::<CallResult>::of(result))
+    Ok(Outcome::of(result))
 }
 
 async fn with_points_of_devices(
@@ -233,12 +296,25 @@ pub async fn get(authenticated: Authenticated, Body(body): Body<GetBody>) -> Res
 }
 
 /// Overrides that are on.
-pub async fn overrides(authenticated: Authenticated) -> Result<Answer<OverrideList>, Problem> {
+pub async fn overrides(
+    authenticated: Authenticated,
+    Query(OverridesAsked { topic, rights }): Query<OverridesAsked>,
+) -> Result<Answer<OverrideList>, Problem> {
     let authorized = authenticated.each();
     let (caller, share) = (authorized.caller.clone(), authorized.share());
-    let look =
-        move |bus: &mut Bus, _| OverrideList::of(bus.commands().coordinator(), |device| caller.may(Verb::Read, device));
-    Ok(Answer(authorized.app.bus.ask_once(&share, look).await?))
+    let look = move |bus: &mut Bus, _| {
+        OverrideList::of(bus.commands().coordinator(), topic.as_ref(), |device| caller.may(Verb::Read, device))
+    };
+    let mut list = authorized.app.bus.ask_once(&share, look).await?;
+    if rights {
+        // A pattern is held against all points: the bus does other things between two of them.
+        for (pattern, may_end) in list.rights() {
+            let pattern = pattern.to_owned();
+            let selected = authorized.app.bus.ask_once(&share, move |bus, _| bus.selected(&pattern)).await?;
+            *may_end = Some(selected.iter().all(|topic| authorized.caller.may(Verb::Admin, topic)));
+        }
+    }
+    Ok(Answer(list))
 }
 
 /// Sets an override on.
@@ -251,7 +327,7 @@ pub async fn override_on(
     administers(&authorized, body.pattern.clone()).await?;
     let by = authorized.call(None).by;
     let result = ask(&authorized, move |bus, now, answer| bus.override_on(now, body, &by, answer)).await?;
-    Ok(Outcome::<OverrideResult>::of(result))
+    Ok(Outcome::of(result))
 }
 
 /// Sets an override off, or all of them.
@@ -275,7 +351,7 @@ pub async fn override_off(
     }
     let by = authorized.call(None).by;
     let result = ask(&authorized, move |bus, now, answer| bus.override_off(now, &body, &by, answer)).await?;
-    Ok(Outcome::<OverrideResult>::of(result))
+    Ok(Outcome::of(result))
 }
 
 /// Goes on only where the caller may administer all that a pattern selects.

@@ -353,6 +353,11 @@ fn control_metrics(e: &mut Exposition, stats: &CoordinatorStats) {
         stats.holders_gone,
     );
     e.counter(
+        "tieline_control_leases_expired_total",
+        "Reservations that ended because their holder made no call for the time of their lease.",
+        stats.leases_expired,
+    );
+    e.counter(
         "tieline_control_holds_lost_total",
         "Held points that are not reverted: too many, or the point is gone.",
         stats.holds_lost,

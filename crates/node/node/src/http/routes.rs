@@ -107,6 +107,11 @@ fn of_control(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("reserve", "Reserves devices for a time; answered when it is stored").about(RESERVE),
         )
         .post(
+            "/v1/reservations/renew",
+            control::renew,
+            Op::new("renewReservation", "Renews the leases of the holder of a reservation"),
+        )
+        .post(
             "/v1/reservations/cancel",
             control::cancel,
             Op::new("cancelReservation", "Ends a reservation; what was commanded under it is reverted"),

@@ -5,20 +5,23 @@
 //! Modbus device, the objects of a BACnet device, a station of IEC 60870-5-104. Values of the model are in the unit of the
 //! points' topics; scale and offset are undone on the way to the wire.
 //!
-//! Read first: this file, then `registers.rs`, `objects.rs`, `station.rs`.
+//! Read first: this file, then `registers.rs`, `objects.rs`, `station.rs`, and `faults.rs` for what goes wrong.
 
+mod faults;
 mod objects;
 mod registers;
 mod station;
 
+pub use faults::Faults;
 pub use objects::{Objects, serves};
 pub use registers::{RegisterPlace, RegistersOfPoints};
 pub use station::{StationOfPoints, StationOutput, StationPlace};
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Instant, Now, PointId, Timestamp, Value};
+use tieline_core::{Instant, Now, PointId, Quality, Timestamp, Value};
 use tieline_model::{CommandError, Course, Device, Model, Seed};
 
 /// A point at its place in the protocol.
@@ -100,16 +103,20 @@ pub struct ListedPoints<P> {
     device: Device,
     speed: f64,
     start: Instant,
+    faults: Faults,
+    seed: Seed,
+    /// Requests so far.
+    requests: u64,
 }
 
 impl<P> ListedPoints<P> {
     /// Points whose model has the same ones in the same order. `name` tells devices with one seed apart.
     #[must_use]
-    pub fn new(points: Vec<ListedPoint<P>>, model: Model, name: &str, pace: Pace, now: Now) -> Self {
+    pub fn new(points: Vec<ListedPoint<P>>, model: Model, name: &str, pace: Pace, faults: Faults, now: Now) -> Self {
         let start = pace.start.unwrap_or(now.utc);
-        let course = Course { seed: Seed::of(pace.seed.into(), name), start, step: STEP };
-        let device = Device::new(model.into(), [].into(), course);
-        Self { points, device, speed: pace.speed, start: now.mono }
+        let seed = Seed::of(pace.seed.into(), name);
+        let device = Device::new(model.into(), Arc::clone(&faults.all), Course { seed, start, step: STEP });
+        Self { points, device, speed: pace.speed, start: now.mono, faults, seed, requests: 0 }
     }
 
     /// All points.
@@ -119,14 +126,25 @@ impl<P> ListedPoints<P> {
     }
 
     fn handle_time(&mut self, now: Instant) {
+        self.device.handle_time(self.since_start(now));
+    }
+
+    /// The time of the model.
+    fn since_start(&self, now: Instant) -> Duration {
         let passed = now.since(self.start).as_secs_f64() * self.speed;
-        self.device.handle_time(Duration::try_from_secs_f64(passed).unwrap_or(Duration::MAX));
+        Duration::try_from_secs_f64(passed).unwrap_or(Duration::MAX)
     }
 
     /// The value of a point in the unit of its topic.
     fn value(&self, at: usize) -> Value {
         let reading = u32::try_from(at).ok().and_then(|id| self.device.reading(PointId(id)));
         reading.map(|reading| reading.value).unwrap_or_default()
+    }
+
+    /// What the device says against a point.
+    fn quality(&self, at: usize) -> Quality {
+        let reading = u32::try_from(at).ok().and_then(|id| self.device.reading(PointId(id)));
+        reading.map_or(Quality::GOOD, |reading| reading.quality)
     }
 
     fn command(&mut self, at: usize, value: &Value) -> Result<(), CommandError> {

@@ -3,9 +3,12 @@
 //! A point that clients may write is commandable: it has a priority array, and its start value is its relinquish default.
 
 use super::{ListedPoint, ListedPoints, SetError, WrittenPoint};
-use tieline_bacnet::server::{Object, Server, ServerConfig, ServerEvent};
+use crate::treatment::{Treatment, Treats};
+use std::cell::RefCell;
+use std::rc::Rc;
+use tieline_bacnet::server::{Object, Server, ServerConfig, ServerEvent, StatusFlags};
 use tieline_bacnet::{ObjectId, ObjectType, PropertyId, Unit, Value as Wire};
-use tieline_core::{Instant, Now, Value};
+use tieline_core::{Instant, Now, Quality, Value};
 
 /// Whether a list may have objects of this type for a server.
 #[must_use]
@@ -17,13 +20,16 @@ pub const fn serves(object_type: ObjectType) -> bool {
 #[derive(Debug)]
 pub struct Objects {
     listed: ListedPoints<ObjectId>,
+    /// Flags of the values as they were shown last.
+    flags: Vec<StatusFlags>,
 }
 
 impl Objects {
     /// The objects of a list.
     #[must_use]
-    pub const fn new(listed: ListedPoints<ObjectId>) -> Self {
-        Self { listed }
+    pub fn new(listed: ListedPoints<ObjectId>) -> Self {
+        let flags = vec![StatusFlags::default(); listed.points.len()];
+        Self { listed, flags }
     }
 
     /// The device with all objects.
@@ -65,9 +71,19 @@ impl Objects {
         }
     }
 
-    /// Lets time pass, and shows the values to clients. What they command stays.
+    /// Lets time pass, and shows the values to clients. What they command stays, until the device restarts.
     pub fn show(&mut self, now: Now, server: &mut Server) {
         self.listed.handle_time(now.mono);
+        if self.listed.device.poll_restarted() {
+            self.listed.points.iter().zip(0..).for_each(|(point, at)| server.add(self.object(point, at)));
+            server.restart();
+        }
+        for ((point, shown), at) in self.listed.points.iter().zip(&mut self.flags).zip(0..) {
+            let flags = flags(self.listed.quality(at));
+            if core::mem::replace(shown, flags) != flags {
+                server.set_status(now, point.place, flags);
+            }
+        }
         for (point, at) in self.listed.points.iter().zip(0..) {
             if !point.is_writable {
                 server.set_value(now, point.place, self.wire(point, at));
@@ -114,9 +130,25 @@ impl Objects {
     }
 }
 
+impl Treats for Rc<RefCell<Objects>> {
+    fn treat(&mut self, now: Now) -> Treatment {
+        self.borrow_mut().listed.treat(now.mono)
+    }
+
+    fn is_silent(&mut self, now: Now) -> bool {
+        self.borrow().listed.is_silent(now.mono)
+    }
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "a Real has single precision")]
 const fn single(number: f64) -> f32 {
     number as f32
+}
+
+/// What a reason against a value is in the flags of its object.
+fn flags(quality: Quality) -> StatusFlags {
+    let overridden = quality.contains(Quality::REMOTE_FORCED) || quality.contains(Quality::LOCAL_FORCED);
+    StatusFlags { fault: quality != Quality::GOOD && !overridden, overridden, ..StatusFlags::default() }
 }
 
 /// The limits of a point as its object has them.
@@ -129,16 +161,16 @@ fn raw_limits(point: &ListedPoint<ObjectId>) -> Option<(f32, f32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Pace;
+    use super::super::{Faults, Pace};
     use super::*;
     use crate::bacnet::write_property;
     use std::time::Duration;
     use tieline_core::Timestamp;
-    use tieline_model::{Curve, Kind, Model, PointSpec};
+    use tieline_model::{Curve, Fault, FaultKind, Kind, Model, PointSpec, When};
 
     const START: Now = Now { mono: Instant(0), utc: Timestamp::from_millis(1_800_000_000_000) };
 
-    fn objects() -> Objects {
+    fn objects(faults: Faults) -> Objects {
         let point = |name: &str, object_type, limits: Option<(f64, f64)>, is_writable| ListedPoint {
             name: name.into(),
             place: ObjectId::new(object_type, 1),
@@ -164,12 +196,12 @@ mod tests {
             PointSpec { writable: true, ..PointSpec::new("stage", Kind::Float) },
         ];
         let pace = Pace { seed: 1, start: None, speed: 60.0 };
-        Objects::new(ListedPoints::new(points, Model::new(specs).unwrap(), "device", pace, START))
+        Objects::new(ListedPoints::new(points, Model::new(specs).unwrap(), "device", pace, faults, START))
     }
 
     #[test]
     fn clients_command_the_model_and_relinquish() {
-        let mut objects = objects();
+        let mut objects = objects(Faults::default());
         let mut server = objects.server(ServerConfig::default());
         let mut invoke_id = 0;
         let mut write = |server: &mut Server, objects: &mut Objects, seconds: u64, object_type, value| {
@@ -201,5 +233,33 @@ mod tests {
         assert_eq!(shown(&mut server, &mut objects, 41, ObjectType::MULTI_STATE_VALUE), 1.0);
         objects.set(START, &mut server, "stage", "3").unwrap();
         assert_eq!(shown(&mut server, &mut objects, 41, ObjectType::MULTI_STATE_VALUE), 3.0);
+    }
+    #[test]
+    fn a_restart_forgets_what_was_commanded_and_bad_values_have_flags() {
+        let fault = |kind, first, lasts| Fault {
+            kind,
+            when: When::At { first: Duration::from_secs(first), every: None },
+            lasts: Duration::from_secs(lasts),
+            points: [].into(),
+        };
+        // A minute of the model passes in a second.
+        let all = [fault(FaultKind::Restart, 600, 60), fault(FaultKind::Bad(Quality::COMM_LOST), 1200, 60)];
+        let mut objects = objects(Faults { all: all.into(), ..Faults::default() });
+        let mut server = objects.server(ServerConfig::default());
+        let setpoint = ObjectId::new(ObjectType::ANALOG_VALUE, 1);
+        let at = |seconds| Now { mono: Instant(0) + Duration::from_secs(seconds), utc: START.utc };
+        server.handle_datagram(at(1), "127.0.0.1:1".parse().unwrap(), &write_property(1, setpoint, Wire::Real(25.0)));
+        let event = server.poll_event().unwrap();
+        assert!(objects.take(at(1).mono, &server, &event).is_some());
+        let is_commanded = |server: &Server| server.object(setpoint).unwrap().commanded().is_some();
+        objects.show(at(10), &mut server);
+        assert!(is_commanded(&server) && objects.listed.is_silent(at(10).mono));
+        objects.show(at(12), &mut server);
+        assert!(!is_commanded(&server) && !objects.listed.is_silent(at(12).mono));
+        assert_eq!(server.object(setpoint).unwrap().present_value(), &Wire::Real(21.0));
+        objects.show(at(20), &mut server);
+        assert!(objects.flags.iter().all(|flags| flags.fault));
+        objects.show(at(22), &mut server);
+        assert!(objects.flags.iter().all(|flags| *flags == StatusFlags::default()));
     }
 }

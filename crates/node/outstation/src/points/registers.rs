@@ -4,6 +4,7 @@
 
 use super::{ListedPoint, ListedPoints, SetError, Teller, WrittenPoint};
 use crate::modbus::{ModbusDevice, switched, written};
+use crate::treatment::Treatment;
 use tieline_core::{Now, Value};
 use tieline_modbus::layout::{Kind, Layout, LayoutError};
 use tieline_modbus::{ExceptionCode, Identity, Request, Response, Table, Unit};
@@ -136,6 +137,10 @@ impl RegistersOfPoints {
 }
 
 impl ModbusDevice for RegistersOfPoints {
+    fn treat(&mut self, now: Now) -> Treatment {
+        self.listed.treat(now.mono)
+    }
+
     fn answer(&mut self, now: Now, _unit: Unit, request: &Request) -> Result<Response, ExceptionCode> {
         self.listed.handle_time(now.mono);
         if let Some(registers) = written(request) {
@@ -176,7 +181,7 @@ impl ModbusDevice for RegistersOfPoints {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Pace;
+    use super::super::{Faults, Pace};
     use super::*;
     use std::cell::RefCell;
     use std::rc::Rc;
@@ -241,7 +246,7 @@ mod tests {
         rows.add("double", (Table::InputRegisters, 1), "u16", 1.0, "linear(limit 2000)", 0.0);
         rows.add("relay", (Table::Coils, 1), "", 1.0, "", 0.0);
         let pace = Pace { seed: 1, start: Some(Timestamp::from_millis(0)), speed: 60.0 };
-        let listed = ListedPoints::new(rows.0, Model::new(rows.1).unwrap(), "device", pace, START);
+        let listed = ListedPoints::new(rows.0, Model::new(rows.1).unwrap(), "device", pace, Faults::default(), START);
         RegistersOfPoints::new(listed, Identity::new("Tieline", "test", "1"), told)
     }
 

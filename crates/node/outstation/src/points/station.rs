@@ -247,7 +247,7 @@ const fn with_sequence(mut element: Element, number: u8) -> Element {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Pace;
+    use super::super::{Faults, Pace};
     use super::*;
     use std::time::Duration;
     use tieline_core::{Instant, Timestamp};
@@ -287,7 +287,8 @@ mod tests {
         });
         let model = Model::new(specs.collect()).unwrap();
         let pace = Pace { seed: 1, start: None, speed: 1.0 };
-        StationOfPoints::new(ListedPoints::new(points, model, "station", pace, START), 0, told).unwrap()
+        StationOfPoints::new(ListedPoints::new(points, model, "station", pace, Faults::default(), START), 0, told)
+            .unwrap()
     }
 
     fn later(seconds: u64) -> Now {

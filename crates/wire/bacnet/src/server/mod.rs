@@ -20,7 +20,7 @@ use crate::bvlc;
 use crate::names::UnconfirmedService;
 use crate::npdu::Npdu;
 use crate::service::{IAm, LogRecord};
-use crate::{DateTime, INSTANCE_ANY, Mac, ObjectId, Peer, PropertyRef, Station, Value};
+use crate::{DateTime, INSTANCE_ANY, Mac, ObjectId, Peer, PropertyRef, ServiceError, Station, Value};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::net::SocketAddrV4;
@@ -80,6 +80,7 @@ pub struct Server {
     receiving: BTreeMap<(Peer, u8), Receiving>,
     notifying: BTreeMap<(Peer, u8), Notifying>,
     answers: Answers,
+    refusal: Option<ServiceError>,
     next_invoke_id: u8,
     events: VecDeque<ServerEvent>,
     transmits: VecDeque<(SocketAddrV4, Vec<u8>)>,
@@ -102,6 +103,7 @@ impl Server {
             receiving: BTreeMap::new(),
             notifying: BTreeMap::new(),
             answers: Answers::default(),
+            refusal: None,
             next_invoke_id: 0,
             events: VecDeque::new(),
             transmits: VecDeque::new(),
@@ -143,6 +145,11 @@ impl Server {
         found.status = status;
         self.notify(now, object);
         true
+    }
+
+    /// Refuses every request with this error from here on, as a device does that fails; none: answers again.
+    pub const fn set_refusal(&mut self, refusal: Option<ServiceError>) {
+        self.refusal = refusal;
     }
 
     /// Adds a record to a trend log; the oldest makes place.

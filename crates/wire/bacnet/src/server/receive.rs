@@ -159,12 +159,18 @@ impl Server {
             ConfirmedService::SUBSCRIBE_COV,
         ]
         .contains(&service);
-        if changes && let Some(answer) = self.answers.find(now.mono, key, service, parameters).map(<[u8]>::to_vec) {
+        if self.refusal.is_none()
+            && changes
+            && let Some(answer) = self.answers.find(now.mono, key, service, parameters).map(<[u8]>::to_vec)
+        {
             return self.send_bytes(&key.0, &answer, false);
         }
         self.counters.requests += 1;
         let (peer, invoke_id) = key;
-        let outcome = self.execute(now, peer, accepts, service, parameters);
+        let outcome = match self.refusal {
+            Some(error) => Ok(Outcome::Error(error)),
+            None => self.execute(now, peer, accepts, service, parameters),
+        };
         let mut error_parameters = Vec::new();
         let answer = match outcome {
             Ok(Outcome::Result(parameters)) => return self.answer(now, key, accepts, service, parameters),
@@ -184,7 +190,7 @@ impl Server {
         let mut bytes = Vec::with_capacity(16);
         answer.emit(&mut bytes);
         self.send_bytes(&peer, &bytes, false);
-        if changes {
+        if changes && self.refusal.is_none() {
             self.answers.add(now.mono, key, service, parameters, bytes);
         }
         self.tell_subscribers(now);

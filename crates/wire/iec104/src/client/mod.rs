@@ -82,11 +82,6 @@ impl Client {
         Ok(())
     }
 
-    /// Gives up requests that are not wanted any more; they end without an event. Of each whether it may have been done.
-    pub fn cancel(&mut self, is_over: impl FnMut(u64) -> bool) -> Vec<(u64, bool)> {
-        self.tasks.cancel(is_over)
-    }
-
     /// Whether data transfer is started.
     #[must_use]
     pub const fn is_online(&self) -> bool {

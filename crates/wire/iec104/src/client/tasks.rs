@@ -139,24 +139,4 @@ impl Tasks {
         all.extend(self.queue.drain(..).map(|task| (task.origin, false)));
         all
     }
-
-    /// Takes the owner's requests that it does not want any more; of each whether it may have been done.
-    pub(super) fn cancel(&mut self, mut is_over: impl FnMut(u64) -> bool) -> Vec<(u64, bool)> {
-        let mut over = |task: &Task| match task.origin {
-            Origin::Owner(id) if is_over(id) => Some(id),
-            Origin::Owner(_) | Origin::Own(..) => None,
-        };
-        let mut cancelled = Vec::new();
-        self.active.retain(|active| {
-            let id = over(&active.task);
-            cancelled.extend(id.map(|id| (id, active.maybe_done())));
-            id.is_none()
-        });
-        self.queue.retain(|task| {
-            let id = over(task);
-            cancelled.extend(id.map(|id| (id, false)));
-            id.is_none()
-        });
-        cancelled
-    }
 }

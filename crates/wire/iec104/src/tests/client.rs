@@ -44,7 +44,11 @@ fn point(raw: u32) -> Object {
     Object { address: address(raw), element, time: TimeTag::None }
 }
 
-/// Answers what came first, and forgets it.
+fn object_of(element: Element) -> Object {
+    Object { address: address(5000), element, time: TimeTag::None }
+}
+
+/// Answers what came first.
 fn answer(pair: &mut Pair, code: CauseCode, is_negative: bool) -> (Header, Object) {
     let answered = pair.station.answer(code, is_negative);
     pair.exchange();
@@ -224,7 +228,10 @@ fn commands_go_beside_interrogations_one_at_a_time_for_each_object() {
     asked(&mut pair, 5, Request::Command(other));
     let types: Vec<_> = pair.heard().iter().map(|(type_id, ..)| *type_id).collect();
     assert_eq!(types, [TypeId::C_IC_NA_1, TypeId::C_SC_NA_1, TypeId::C_SE_TC_1]);
-    assert_eq!(pair.client.cancel(|id| id > 2).into_iter().collect::<Vec<_>>(), [(3, true), (5, false), (4, false)]);
+    // With an answer the next one for the object goes.
+    pair.station.send(header(TypeId::C_SC_NA_1, CauseCode::ACTIVATION_CON), object_of(ON));
+    pair.exchange();
+    assert_eq!((pair.take(), pair.heard().len()), (ended(3, Outcome::Done), 1));
 }
 
 #[test]

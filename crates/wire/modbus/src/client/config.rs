@@ -9,7 +9,7 @@ use tieline_core::Instant;
 pub const IN_FLIGHT_MAX: u8 = 16;
 
 /// How a client works.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// How bytes travel.
     pub framing: Framing,

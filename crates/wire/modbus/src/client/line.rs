@@ -1,16 +1,11 @@
 //! When the next request may go: after the pause between frames, and after an answer that did not come, when what may
 //! still be on its way has passed.
 
-use crate::Framing;
-use core::time::Duration;
+use super::ClientConfig;
 use tieline_core::Instant;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Line {
-    /// The pause between any two frames.
-    silence: Duration,
-    /// The quiet after an answer that did not come.
-    drain: Duration,
     /// When the last byte came.
     heard: Instant,
     /// When the last byte of a request left.
@@ -20,11 +15,6 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(framing: Framing, pause: Duration) -> Self {
-        let (silence, drain) = (framing.silence().max(pause), framing.drain().max(pause));
-        Self { silence, drain, heard: Instant::ZERO, sent: Instant::ZERO, draining: None }
-    }
-
     pub(super) const fn handle_input(&mut self, now: Instant) {
         self.heard = now;
     }
@@ -37,11 +27,14 @@ impl Line {
         self.draining = Some(until);
     }
 
-    pub(super) fn ready(&self) -> Instant {
+    /// Two frames have a pause between them, and after an answer that did not come there is a quiet.
+    pub(super) fn ready(&self, config: &ClientConfig) -> Instant {
+        let ClientConfig { framing, pause, .. } = config;
+        let silence = framing.silence().max(*pause);
         let after_input = match self.draining {
-            None => self.heard + self.silence,
-            Some(until) => (self.heard + self.drain).min(until),
+            None => self.heard + silence,
+            Some(until) => (self.heard + framing.drain().max(*pause)).min(until),
         };
-        after_input.max(self.sent + self.silence)
+        after_input.max(self.sent + silence)
     }
 }

@@ -24,6 +24,7 @@ use crate::frame::{Mbap, MbapDecoder, RtuWindow, rtu_frame, tcp_frame};
 use crate::pdu::EXCEPTION_BIT;
 use crate::{Framing, Reply, Response, Unit};
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use flight::Flight;
 use line::Line;
@@ -34,7 +35,9 @@ use tieline_core::{Instant, Machine, Now};
 /// A client of the devices behind one connection.
 #[derive(Debug)]
 pub struct Client {
-    config: ClientConfig,
+    config: Arc<ClientConfig>,
+    /// Transactions that wait, fly, or have ended with an event that was not taken yet.
+    queue_max: usize,
     /// Requests that may be in flight: as configured, until an answer was lost among several.
     window: u8,
     queue: Queue,
@@ -55,13 +58,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// Before its first connection.
-    #[must_use]
-    pub fn new(config: ClientConfig) -> Self {
+    /// Before its first connection. Clients may share how they work.
+    pub fn new(config: impl Into<Arc<ClientConfig>>) -> Self {
+        let config = config.into();
         let window = if config.framing.is_rtu() { 1 } else { config.in_flight.clamp(1, IN_FLIGHT_MAX) };
         Self {
             window,
-            line: Line::new(config.framing, config.pause),
+            line: Line::default(),
+            queue_max: config.queue_max,
             config,
             queue: Queue::default(),
             flights: Vec::new(),
@@ -86,7 +90,7 @@ impl Client {
         if !self.is_connected || self.is_closing {
             return Err(SubmitError::Disconnected);
         }
-        if self.queue.len() + self.flights.len() + self.events.len() >= self.config.queue_max {
+        if self.queue.len() + self.flights.len() + self.events.len() >= self.queue_max {
             return Err(SubmitError::Full);
         }
         transaction.request.check().map_err(SubmitError::Request)?;
@@ -99,7 +103,7 @@ impl Client {
 
     /// Says how many transactions may wait from here on: devices have come or gone.
     pub const fn set_queue_max(&mut self, queue_max: usize) {
-        self.config.queue_max = queue_max;
+        self.queue_max = queue_max;
     }
 
     /// Gives up transactions that are not wanted any more; they end without an event. Of each whether it was sent: its
@@ -138,9 +142,13 @@ impl Client {
         unit == Unit::BROADCAST && self.config.framing.is_rtu()
     }
 
+    fn tell(&mut self, event: ClientEvent) {
+        push_lean(&mut self.events, event);
+    }
+
     fn fail(&mut self, id: u64, reason: Failure, sent: bool) {
         self.counters.failures += 1;
-        self.events.push_back(ClientEvent::Failed { id, reason, sent });
+        self.tell(ClientEvent::Failed { id, reason, sent });
     }
 
     /// Fails what has waited too long for its turn.
@@ -176,7 +184,7 @@ impl Client {
         if flight.is_broadcast {
             self.counters.broadcasts += 1;
             if !flight.is_told {
-                self.events.push_back(ClientEvent::Sent { id: flight.job.transaction.id });
+                self.tell(ClientEvent::Sent { id: flight.job.transaction.id });
             }
             return;
         }
@@ -186,7 +194,7 @@ impl Client {
         self.counters.noise_bytes += self.rtu.clear() as u64;
         self.line.handle_lost(now + self.config.answer_timeout);
         if flight.is_crowded && self.window > 1 {
-            self.events.push_back(ClientEvent::WindowReduced { from: self.window });
+            self.tell(ClientEvent::WindowReduced { from: self.window });
             self.window = 1;
         }
         self.losses.handle_lost(flight.job.transaction.unit);
@@ -200,7 +208,7 @@ impl Client {
     fn close(&mut self) {
         if !self.is_closing {
             self.is_closing = true;
-            self.events.push_back(ClientEvent::Closing);
+            self.tell(ClientEvent::Closing);
         }
     }
 
@@ -230,7 +238,7 @@ impl Client {
             return;
         }
         let id = flight.job.transaction.id;
-        self.events.push_back(match reply {
+        let event = match reply {
             Reply::Done(response) => {
                 self.counters.answers += 1;
                 ClientEvent::Answer { id, response }
@@ -239,7 +247,8 @@ impl Client {
                 self.counters.exceptions += 1;
                 ClientEvent::Exception { id, code }
             }
-        });
+        };
+        self.tell(event);
     }
 
     fn handle_mbap(&mut self, now: Instant, frame: Mbap<'_>) {
@@ -334,6 +343,8 @@ impl Client {
             flight.is_crowded = true;
         }
         self.counters.requests += 1;
+        // Most connections have one in flight at a time.
+        self.flights.reserve_exact(1);
         self.flights.push(Flight {
             job,
             number,
@@ -348,13 +359,21 @@ impl Client {
     }
 }
 
+/// Appends to a queue that mostly holds one item: it takes memory for several only where there are several.
+fn push_lean<T>(queue: &mut VecDeque<T>, item: T) {
+    if queue.capacity() == 0 {
+        queue.reserve_exact(1);
+    }
+    queue.push_back(item);
+}
+
 impl Machine for Client {
     type Event = ClientEvent;
 
     fn handle_connected(&mut self, now: Now) {
         self.mbap.clear();
         self.rtu.clear();
-        self.line = Line::new(self.config.framing, self.config.pause);
+        self.line = Line::default();
         self.line.handle_input(now.mono);
         self.losses = Losses::default();
         (self.is_connected, self.is_closing, self.wake) = (true, false, None);
@@ -399,7 +418,7 @@ impl Machine for Client {
         if !self.is_connected || self.is_closing || self.flights.len() >= usize::from(self.window) {
             return false;
         }
-        let ready = self.line.ready();
+        let ready = self.line.ready(&self.config);
         if ready > now.mono {
             self.wake = (self.queue.len() > 0).then_some(ready);
             return false;

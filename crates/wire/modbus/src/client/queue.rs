@@ -1,6 +1,6 @@
 //! Transactions that wait for their turn: urgent ones first, then unit after unit.
 
-use super::{Priority, Transaction};
+use super::{Priority, Transaction, push_lean};
 use alloc::collections::VecDeque;
 use tieline_core::Instant;
 
@@ -27,7 +27,7 @@ impl Queue {
 
     pub(super) fn push(&mut self, job: Job) {
         self.note(job.transaction.deadline);
-        self.jobs.push_back(job);
+        push_lean(&mut self.jobs, job);
     }
 
     /// Before the others of its unit: it has had its turn before.

@@ -95,6 +95,15 @@ impl Server {
         self.push_answer(number, unit, &pdu);
     }
 
+    /// Ends a request without an answer, as a device does that fails: these bytes go out in its place, if there are any.
+    pub fn fail(&mut self, id: u64, bytes: &[u8]) {
+        let Some(at) = self.pending.iter().position(|pending| pending.id == id) else { return };
+        self.pending.remove(at);
+        if !bytes.is_empty() {
+            self.answers.push_back(bytes.into());
+        }
+    }
+
     /// What was counted since the start.
     #[must_use]
     pub const fn counters(&self) -> &ServerCounters {

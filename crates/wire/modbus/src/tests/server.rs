@@ -54,6 +54,21 @@ fn requests_come_out_and_answers_go_back() {
 }
 
 #[test]
+fn a_device_that_fails_gives_bytes_or_nothing_in_place_of_an_answer() {
+    let mut server = connected(ServerConfig { requests_max: 1, ..ServerConfig::new(Framing::Tcp, U1) });
+    let ask = |server: &mut Server, number| give(server, at_ms(0), &frame(false, number, U1, &hex("03 0000 0001")));
+    for (id, bytes) in [(0, hex("")), (1, hex("ff fe"))] {
+        assert_eq!(ask(&mut server, 7).len(), 1);
+        server.fail(id, &bytes);
+        server.fail(id, &bytes);
+        let expect: Vec<Vec<u8>> = if bytes.is_empty() { Vec::new() } else { [bytes].into() };
+        assert_eq!(sent(&mut server, at_ms(0)), expect);
+    }
+    // What had no answer holds no place.
+    assert_eq!(ask(&mut server, 8).len(), 1);
+}
+
+#[test]
 fn illegal_requests_are_refused() {
     for (pdu, code) in vectors(include_str!("../../tests/vectors/illegal.txt")) {
         let mut server = connected(ServerConfig::new(Framing::Tcp, U1));

@@ -1,6 +1,6 @@
 //! Answers to what a client asked for or sent, with the reasons in words where it wants them.
 
-use super::ServerSession;
+use super::{Phase, ServerSession};
 use crate::{Packet, PacketId, Properties, Property, ReasonCode, Suback, Text, Unsuback};
 
 /// Bytes of an answer besides its words and its list of reasons.
@@ -11,6 +11,14 @@ impl ServerSession {
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.control.is_empty() || self.backlog().0 > 0
+    }
+
+    /// The longest frame that may be written straight to the client ([`ServerSession::can_take_shared_frame`]); none where none
+    /// may be.
+    #[must_use]
+    pub fn shared_frame_max(&self) -> Option<usize> {
+        let may = self.phase == Phase::Open { greeted: true };
+        may.then(|| usize::try_from(self.link.packet_bytes_max).unwrap_or(usize::MAX))
     }
 
     /// Answers a SUBSCRIBE: one reason a subscription, in their order.

@@ -219,8 +219,7 @@ impl ServerSession {
     /// written straight to the client: it was greeted, and takes packets of this size ([MQTT-3.1.2-24]).
     #[must_use]
     pub fn can_take_shared_frame(&self, bytes: usize) -> bool {
-        self.phase == Phase::Open { greeted: true }
-            && u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.link.packet_bytes_max)
+        self.shared_frame_max().is_some_and(|max| bytes <= max)
     }
 
     /// The version that the client speaks; 5.0 before it has said.

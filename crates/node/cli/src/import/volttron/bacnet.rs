@@ -8,7 +8,7 @@
 //! | `Writable`, `Write Priority` | `writable`, `write_priority` |
 //! | `COV Flag` | `cov` |
 
-use super::point::{Cells, Mapped, Refusal, common, every, is_true, refuse, writable};
+use super::point::{Cells, Mapped, Refusal, common, every, is_true, note_unread_default, refuse, writable};
 
 /// The columns, in their order.
 pub const COLUMNS: [&str; 12] = [
@@ -92,6 +92,7 @@ pub fn point(cells: &Cells<'_>, min_priority: u8) -> Result<Mapped, Refusal> {
     if is_true(cells.get("cov flag")) {
         mapped.point.set("cov", "true");
     }
+    note_unread_default(cells, &mut mapped);
     every(cells, &mut mapped);
     Ok(mapped)
 }

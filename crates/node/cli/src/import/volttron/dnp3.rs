@@ -7,7 +7,7 @@
 //! | `Writable` of outputs | `writable`, and `mode` `direct`, as VOLTTRON operates |
 //! | `Scaling` | `scale` |
 
-use super::point::{Cells, Mapped, Refusal, common, refuse, writable};
+use super::point::{Cells, Mapped, Refusal, common, note_unread_default, refuse, writable};
 
 /// The columns, in their order.
 pub const COLUMNS: [&str; 10] =
@@ -30,6 +30,7 @@ pub fn point(cells: &Cells<'_>) -> Result<Mapped, Refusal> {
     match (writable(cells, &mut mapped), is_output) {
         (true, true) => {
             mapped.point.set("mode", "direct");
+            note_unread_default(cells, &mut mapped);
             if kind == "analog-output" {
                 mapped.point.set("operate", operate(cells.get("variation")));
             }

@@ -1,9 +1,9 @@
 //! Registries of the fake driver, as points of a simulated device.
 
-use super::point::{Cells, Mapped, Refusal, common, every, writable};
+use super::point::{Cells, Mapped, Refusal, common, every, set_revert, writable};
 
 /// The columns, in their order.
-pub const COLUMNS: [&str; 8] = ["name", "type", "value", "unit", "writable", "every", "tags", "description"];
+pub const COLUMNS: [&str; 9] = ["name", "type", "value", "unit", "writable", "revert", "every", "tags", "description"];
 /// Its columns in a registry.
 pub const KNOWN: [&str; 2] = ["starting value", "type"];
 
@@ -35,6 +35,9 @@ pub fn point(cells: &Cells<'_>) -> Result<Mapped, Refusal> {
         (true, _) => mapped.point.set("writable", "true"),
         (false, _) => {}
     }
+    // VOLTTRON reverts a point to the value that it begins with.
+    let begins = mapped.point.cell("value").to_owned();
+    set_revert(&mut mapped, &begins, |text| Some(text.to_owned()));
     every(cells, &mut mapped);
     Ok(mapped)
 }

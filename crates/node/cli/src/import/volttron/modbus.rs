@@ -6,13 +6,14 @@
 //! | `Writable` | `writable`; and `holding-register` or `coil`, otherwise `input-register` or `discrete-input` |
 //! | `Point Address` | `index` |
 //! | `Mixed Endian` | `order` |
+//! | `Default Value` | `revert` |
 
-use super::point::{Cells, Mapped, Refusal, common, every, is_true, note_default, refuse, writable};
+use super::point::{Cells, Mapped, Refusal, common, every, is_true, refuse, set_revert, writable};
 use tieline_modbus::layout::{Kind, Layout, Order, Size};
 
 /// The columns, in their order.
-pub const COLUMNS: [&str; 11] =
-    ["name", "type", "index", "format", "order", "unit", "scale", "writable", "every", "tags", "description"];
+pub const COLUMNS: [&str; 12] =
+    ["name", "type", "index", "format", "order", "unit", "scale", "writable", "revert", "every", "tags", "description"];
 /// Its columns in a registry.
 pub const KNOWN: [&str; 3] = ["modbus register", "point address", "mixed endian"];
 /// Which comes first, of words and of bytes, at a device.
@@ -40,7 +41,7 @@ pub fn point(cells: &Cells<'_>) -> Result<Mapped, Refusal> {
         set_registers(&mut mapped, address.into(), layout, BIG)?;
     }
     set_writable(&mut mapped, is_writable);
-    note_default(cells.get("default value"), is_writable, &mut mapped);
+    set_default(&mut mapped, cells.get("default value"), |text| Some(bit(text)));
     every(cells, &mut mapped);
     Ok(mapped)
 }
@@ -91,6 +92,24 @@ pub fn set_writable(mapped: &mut Mapped, is_writable: bool) {
         _ if is_writable => mapped.point.set("writable", "true"),
         _ => {}
     }
+}
+
+/// A bit as the driver `modbus` reads it: a number other than 0, or a word like true.
+fn bit(text: &str) -> bool {
+    let word = text.to_lowercase();
+    text.parse::<i64>().map_or_else(|_| word.starts_with('t') || word == "on", |number| number != 0)
+}
+
+/// Sets `revert` to a default value: a bit as the driver reads bits, otherwise a number of the format.
+pub fn set_default(mapped: &mut Mapped, text: &str, bit: impl FnOnce(&str) -> Option<bool>) {
+    let point = &mapped.point;
+    let (format, is_scaled) = (point.cell("format"), !point.cell("scale").is_empty());
+    let (is_bit, is_float) = (point.cell("type") == "coil" || format == "bool", format.starts_with('f') || is_scaled);
+    set_revert(mapped, text, |text| match () {
+        () if is_bit => bit(text).map(|on| on.to_string()),
+        () if is_float => text.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number.to_string()),
+        () => text.parse::<i64>().ok().map(|number| number.to_string()),
+    });
 }
 
 /// The name of a format in point lists; that of one unsigned register is the default.

@@ -6,10 +6,11 @@
 //! | `Address`, by the device's `addressing` | `index`, as on the wire |
 //! | `Type`, `Mixed Endian`, by the device's `endian` | `format`, `order` |
 //! | `Table`, or `Type` and `Writable` | `type` |
+//! | `Default Value` | `revert` |
 //! | `Transform` | `scale`, or a `format` of decimal registers |
 
-use super::modbus::{ADDRESSES, Orders, mixed, opposite, set_registers, set_writable, struct_format};
-use super::point::{Cells, Mapped, Refusal, common, every, note_default, one_line, refuse, unit};
+use super::modbus::{ADDRESSES, Orders, mixed, opposite, set_default, set_registers, set_writable, struct_format};
+use super::point::{Cells, Mapped, Refusal, common, every, one_line, refuse, unit};
 use tieline_modbus::layout::{Kind, Layout, Order, Size};
 
 /// Its columns in a registry or in a map.
@@ -76,7 +77,10 @@ pub fn point(row: &Cells<'_>, map: Option<&Cells<'_>>, style: Style) -> Result<M
         mapped.note(format!("read only: it is in the table {}", table.name()));
     }
     set_writable(&mut mapped, is_writable && !table.is_read_only());
-    note_default(both.get("default value"), is_writable, &mut mapped);
+    set_default(&mut mapped, both.get("default value"), |text| truth(text, "Default Value").ok());
+    if matches!(mapped.point.cell("revert"), "0" | "false") {
+        mapped.note("VOLTTRON overlooks a default value of 0 and restores the value of before");
+    }
     every(row, &mut mapped);
     Ok(mapped)
 }

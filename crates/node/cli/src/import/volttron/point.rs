@@ -18,6 +18,12 @@ impl Point {
         }
     }
 
+    /// Takes a column out.
+    pub fn take(&mut self, column: &str) -> Option<String> {
+        let at = self.cells.iter().position(|(name, _)| *name == column)?;
+        Some(self.cells.remove(at).1)
+    }
+
     pub fn cell(&self, column: &str) -> &str {
         self.cells.iter().find(|(name, _)| *name == column).map(|(_, cell)| cell.as_str()).unwrap_or_default()
     }
@@ -117,10 +123,27 @@ pub fn common(cells: &Cells<'_>) -> Result<Mapped, Refusal> {
     Ok(mapped)
 }
 
-/// A word on the value to which VOLTTRON reverts a point.
-pub fn note_default(text: &str, is_writable: bool, mapped: &mut Mapped) {
-    if is_writable && !text.is_empty() {
-        mapped.note("its default value is not kept: a revert restores the value of before");
+/// Sets `revert` of a point that can be commanded to the value to which VOLTTRON reverts it; what is no value of the point is
+/// said. A word such as `none` has a meaning of its own in a point list: only what `value` makes of the text is written.
+pub fn set_revert(mapped: &mut Mapped, text: &str, value: impl FnOnce(&str) -> Option<String>) {
+    if text.is_empty() || mapped.point.cell("writable") != "true" {
+        return;
+    }
+    match value(text) {
+        Some(value) => mapped.point.set("revert", value),
+        None => mapped.note(no_default(text)),
+    }
+}
+
+/// A word on a default value that a point does not take.
+pub fn no_default(text: &str) -> String {
+    format!("its default value {text:?} is no value of the point: a revert restores the value of before")
+}
+
+/// A word on a default value that the driver of VOLTTRON does not read.
+pub fn note_unread_default(cells: &Cells<'_>, mapped: &mut Mapped) {
+    if mapped.point.cell("writable") == "true" && !cells.get("default value").is_empty() {
+        mapped.note("VOLTTRON does not read its default value");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::driver::Driver;
 use super::modbus_tk::Style;
-use super::point::{Cells, Mapped, Point, Refusal, refuse};
+use super::point::{Cells, Mapped, Point, Refusal, no_default, refuse};
 use super::table::{Row, Table};
 use super::write::rows_text;
 use crate::import::report::{Outcome, Place, Report, Target};
@@ -134,13 +134,25 @@ fn refuse_illegal(driver: Driver, rows: &mut [Result<Mapped, Refusal>]) {
     };
     for row in rows {
         let Ok(mapped) = row else { continue };
-        let text = rows_text(driver.columns(), std::slice::from_ref(&mapped.point));
-        let mut findings = Findings::default();
-        read_points(&mut findings, "", &text, protocol);
-        if let Some(Finding { key, found, expected, .. }) = findings.sorted().first() {
+        let mut wrong = first_finding(driver, protocol, &mapped.point);
+        if wrong.as_ref().is_some_and(|Finding { key, .. }| key == "revert")
+            && let Some(text) = mapped.point.take("revert")
+        {
+            mapped.note(no_default(&text));
+            wrong = first_finding(driver, protocol, &mapped.point);
+        }
+        if let Some(Finding { key, found, expected, .. }) = wrong {
             *row = refuse(format!("{key}: found {found}, expected {expected}"));
         }
     }
+}
+
+/// What the node says first of a row; none where it reads it.
+fn first_finding(driver: Driver, protocol: ProtocolName, point: &Point) -> Option<Finding> {
+    let text = rows_text(driver.columns(), std::slice::from_ref(point));
+    let mut findings = Findings::default();
+    read_points(&mut findings, "", &text, protocol);
+    findings.sorted().first().cloned()
 }
 
 /// Of rows with the same name VOLTTRON takes the last. A list has each point of a device once, except of Modbus.

@@ -361,6 +361,7 @@ fn follow(unfinished: &mut BTreeMap<String, AuditLine>, line: &AuditLine) {
         | "preempted"
         | "reservation_ended"
         | "holder_gone"
+        | "lease_expired"
         | "override_on"
         | "override_off"
         | files::CONTINUED

@@ -12,7 +12,7 @@
 //! {"session":"client-7","requester":"anna"}                                                          of MQTT
 //! ```
 //!
-//! `revert_to` null relinquishes.
+//! `revert_to` null relinquishes. A reservation with a lease has `lease_ms`, which begins again at a start.
 
 mod file;
 
@@ -21,6 +21,7 @@ pub use file::{StateChange, StateFile, load};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::sync::Arc;
+use std::time::Duration;
 use tieline_control::{Entry, HoldRecord, OverrideRecord, Owner, Pattern, Priority, Slot, TaskRecord};
 use tieline_core::{Timestamp, Topic};
 
@@ -49,6 +50,8 @@ enum Line {
         slots: Vec<(String, String, String)>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace_end: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lease_ms: Option<u64>,
     },
     Held {
         held: String,
@@ -84,12 +87,13 @@ enum Line {
 /// A record as a line, with its end.
 pub(super) fn write(record: &Record, text: &mut Vec<u8>) {
     let line = match record {
-        Record::Engine(Entry::Task(TaskRecord { owner, priority, slots, grace_end })) => Line::Task {
+        Record::Engine(Entry::Task(TaskRecord { owner, priority, slots, grace_end, lease })) => Line::Task {
             task: owner.task.to_string(),
             requester: owner.requester.to_string(),
             priority: priority.name().to_owned(),
             slots: slots.iter().map(|slot| (slot.device.to_string(), text_of(slot.start), text_of(slot.end))).collect(),
             grace_end: grace_end.map(text_of),
+            lease_ms: lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
         },
         Record::Engine(Entry::TaskEnded { task }) => Line::Ended { ended: task.to_string() },
         Record::Engine(Entry::Held(HoldRecord { topic, owner, revert_to, is_failsafe })) => Line::Held {
@@ -123,14 +127,15 @@ fn text_of(time: Timestamp) -> String {
 /// The record of a line; none where it is none.
 fn read(line: &[u8]) -> Option<Record> {
     let entry = match serde_json::from_slice(line).ok()? {
-        Line::Task { task, requester, priority, slots, grace_end } => {
+        Line::Task { task, requester, priority, slots, grace_end, lease_ms } => {
             let slot = |(device, start, end): (String, String, String)| {
                 Some(Slot { device: Topic::new(&device).ok()?, start: start.parse().ok()?, end: end.parse().ok()? })
             };
             let owner = Owner { requester: requester.into(), task: task.into() };
             let slots = slots.into_iter().map(slot).collect::<Option<Vec<Slot>>>()?;
             let grace_end = grace_end.map(|end| end.parse()).transpose().ok()?;
-            Entry::Task(TaskRecord { owner, priority: Priority::from_name(&priority)?, slots, grace_end })
+            let (priority, lease) = (Priority::from_name(&priority)?, lease_ms.map(Duration::from_millis));
+            Entry::Task(TaskRecord { owner, priority, slots, grace_end, lease })
         }
         Line::Held { held, requester, task, revert_to, failsafe } => {
             let owner = |(requester, task): (String, String)| Owner { requester: requester.into(), task: task.into() };
@@ -180,9 +185,10 @@ mod tests {
             Entry::Held(HoldRecord { topic: topic("site/ahu/fan"), owner, revert_to, is_failsafe })
         };
         let pattern: Pattern = "site/+/x".parse().unwrap();
-        let task = |grace_end| {
+        let task = |grace_end: Option<Timestamp>| {
             let (owner, slots) = (owner.clone(), vec![slot.clone()]);
-            Entry::Task(TaskRecord { owner, priority: Priority::LowPreempt, slots, grace_end })
+            let lease = grace_end.map(|_| Duration::from_secs(60));
+            Entry::Task(TaskRecord { owner, priority: Priority::LowPreempt, slots, grace_end, lease })
         };
         let who = "http 127.0.0.1:1".into();
         let entries = [

@@ -5,7 +5,7 @@ use super::past::Past;
 use super::site::{Member, Site};
 use super::values::{is_lasting, reading, refusal_of, refused, to_write};
 use crate::config::{BacnetConfig, Numbered, PointConfig};
-use crate::field::driver::{DeviceSession, Reporter, stopped};
+use crate::field::driver::{DeviceSession, Reporter};
 use crate::field::lanes::Lane;
 use crate::field::positions::Positions;
 use crate::field::presence::Presence;
@@ -175,7 +175,7 @@ impl BacnetDevice {
         self.past.went(&self.topic);
         for task in std::mem::take(&mut *self.tasks.borrow_mut()).into_values() {
             if let Task::Command(command, _) = task {
-                self.command_done(command, Err(stopped(true)));
+                self.command_done(command, Err(Refusal::reconfigured(true)));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::{CommandOutcome, Now, PointId, Quality, Reading, Refusal, Value};
-use tieline_iec104::{CauseCode, Client, ClientEvent, Failure, Header, LinkError, Object, Origin, Outcome};
+use tieline_iec104::{CauseCode, Client, ClientEvent, Header, LinkError, Object, Origin, Outcome};
 use tieline_net::{Closed, Owner, Peer, Session};
 use tieline_poll::PollResult;
 
@@ -119,8 +119,7 @@ fn command_outcome(outcome: Outcome) -> CommandOutcome {
         Outcome::Refused { cause, .. } if cause.is_unknown() => Err(Refusal::new(cause.name(), detail)),
         Outcome::Refused { .. } => Err(Refusal::new("negative_confirmation", detail)),
         Outcome::Failed { reason, maybe_done: true } => Err(Refusal::unknown(reason.name(), detail)),
-        Outcome::Failed { reason: Failure::NoConfirmation, .. } => Err(Refusal::new("no_confirmation", detail)),
-        Outcome::Failed { reason, .. } => Err(Refusal::new(reason.name(), detail)),
+        Outcome::Failed { reason, maybe_done: false } => Err(Refusal::new(reason.name(), detail)),
     }
 }
 
@@ -172,6 +171,7 @@ impl Owner<Client> for DeviceOwner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tieline_iec104::Failure;
 
     #[test]
     fn outcomes_say_whether_a_command_may_have_been_done() {

@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(element(6, Value::Int(7)), Ok(Element::SetBits { bits: 7 }));
         let misfit = |value: &str| Err(format!("the value {value} does not fit the object that the point takes"));
         assert_eq!(element(2, Value::Float(1e39)), misfit("1e39"));
-        assert_eq!(element(3, Value::Float(1.0)), misfit("1"));
+        assert_eq!(element(3, Value::Float(1.0)), misfit("1.0"));
         assert_eq!(element(4, Value::Int(40_000)), misfit("40000"));
         assert_eq!(element(6, Value::Int(-1)), misfit("-1"));
         assert_eq!(element(0, Value::Null), misfit("null"));

@@ -3,7 +3,7 @@
 use super::line::Line;
 use super::readings::{Registers, refused, table_name};
 use crate::config::{DeviceConfig, ModbusConfig};
-use crate::field::driver::{DeviceSession, Reporter, stopped};
+use crate::field::driver::{DeviceSession, Reporter};
 use crate::field::lanes::Lane;
 use crate::field::presence::Presence;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -162,9 +162,9 @@ impl ModbusDevice {
     pub(super) fn cancelled(&self, transaction: u64, sent: bool) {
         let task = self.tasks.borrow_mut().remove(&transaction);
         match task {
-            Some(Task::Command(command, _)) => self.command_done(command, Err(stopped(sent))),
+            Some(Task::Command(command, _)) => self.command_done(command, Err(Refusal::reconfigured(sent))),
             // It has only been read for.
-            Some(Task::Prepare(command, ..)) => self.command_done(command, Err(stopped(false))),
+            Some(Task::Prepare(command, ..)) => self.command_done(command, Err(Refusal::reconfigured(false))),
             Some(Task::Block(..) | Task::Probe | Task::ReadBack(_)) | None => {}
         }
     }

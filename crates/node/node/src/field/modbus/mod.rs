@@ -32,6 +32,7 @@ use std::collections::HashSet;
 use std::io;
 use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::sync::Arc;
 use tieline_core::DeviceId;
 use tieline_modbus::{Client, ClientConfig, ClientCounters, Framing, SerialTiming};
 use tieline_net::{Limits, Session};
@@ -44,6 +45,9 @@ const QUEUE_OF_DEVICE: usize = 1024;
 #[derive(Default)]
 pub struct Modbus {
     lines: Vec<Rc<Line>>,
+    limits: Rc<Limits>,
+    /// How the last client works: most are alike, and those share it.
+    config: Option<Arc<ClientConfig>>,
     /// What connections counted that are no more.
     past: ClientCounters,
 }
@@ -112,8 +116,8 @@ impl Modbus {
         let Some((first, _)) = devices.first() else { return Vec::new() };
         let name = channel.as_ref().map_or_else(|| first.config.topic.to_string(), |channel| channel.name.clone());
         let begun = transport_of(&first.config).and_then(|transport| {
-            let config = client_config(modbus_of(&first.config)?, transport);
-            let session = Session::new(context.shard(), Client::new(config), Limits::default());
+            let config = self.share(client_config(modbus_of(&first.config)?, transport));
+            let session = Session::new(context.shard(), Client::new(config), Rc::clone(&self.limits));
             Ok((transport, Rc::new(Line::new(session, channel))))
         });
         let (transport, line) = match begun {
@@ -148,6 +152,11 @@ impl Modbus {
         let ids: Vec<DeviceId> = devices.iter().map(|(device, _)| device.id).collect();
         context.trace(&line.session, &ids, Lane::Main);
         failed
+    }
+
+    fn share(&mut self, config: ClientConfig) -> Arc<ClientConfig> {
+        let last = self.config.take().filter(|last| **last == config);
+        Arc::clone(self.config.insert(last.unwrap_or_else(|| Arc::new(config))))
     }
 
     fn join_one(context: &Context, line: &Rc<Line>, tabled: &Tabled) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use super::agenda::Agenda;
 use super::counters::Counts;
 use crate::config::{DeviceConfig, SimulatedConfig};
-use crate::field::driver::{DeviceSession, Reporter, WHOLE, stopped};
+use crate::field::driver::{DeviceSession, Reporter, WHOLE};
 use crate::field::lanes::Lane;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -116,7 +116,8 @@ impl SimulatedDevice {
     /// The device leaves: what has not ended by now never will.
     pub(super) fn end(&self) {
         let left = self.commands.take();
-        left.into_iter().for_each(|id| self.tell(|reporter| reporter.command_done(id, Err(stopped(true)))));
+        left.into_iter()
+            .for_each(|id| self.tell(|reporter| reporter.command_done(id, Err(Refusal::reconfigured(true)))));
     }
 
     pub(super) const fn is_online(&self) -> bool {
@@ -155,7 +156,8 @@ impl SimulatedDevice {
         let (after, reply) = match conduct {
             Conduct::Answers { late_by } => (usual.saturating_add(late_by), Reply::Answer),
             Conduct::Refuses => (usual, Reply::Refuse),
-            Conduct::Silent => (Duration::MAX, Reply::Nothing),
+            // It has no bytes: garbage is an answer that nobody can read.
+            Conduct::Garbles | Conduct::Silent | Conduct::Off => (Duration::MAX, Reply::Nothing),
         };
         let timeout = self.config.timeout;
         let (after, reply) = if after < timeout { (after, reply) } else { (timeout, Reply::Nothing) };

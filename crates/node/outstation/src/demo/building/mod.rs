@@ -21,6 +21,7 @@ use self::model::Building;
 use super::{Report, SEED, SPEED, START_S, SiteFiles, TICK, spawn};
 use crate::bacnet::BacnetServer;
 use crate::modbus;
+use crate::treatment::Well;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io;
@@ -75,7 +76,7 @@ async fn start_devices(
         let listen = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         // A command is in the model at once, not at the next tick.
         let told = move |server: &mut _, _, _| controller.take(&mut of.borrow_mut().building, server);
-        controllers.push((controller, BacnetServer::start(shard, listen, server, told).await?));
+        controllers.push((controller, BacnetServer::start(shard, listen, server, Well, told).await?));
     }
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let gateway = ServerConfig::gateway(Framing::Tcp, UNITS.into_iter().map(Unit).collect());
