@@ -94,6 +94,23 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
+    /// The beginning of a day of the Gregorian calendar; none where there is no such day in the years 1 to 9999.
+    #[must_use]
+    pub const fn of_day(year: i64, month: i64, day: i64) -> Option<Self> {
+        let is_date = year >= 1 && year <= 9999 && month >= 1 && month <= 12 && day >= 1;
+        if is_date && day <= days_in_month(year, month) {
+            return Some(Self(days_from_civil(year, month, day) * MICROS_PER_DAY));
+        }
+        None
+    }
+
+    /// Year, month and day of the Gregorian calendar, and the microseconds since that day began.
+    #[must_use]
+    pub const fn day(self) -> (i64, i64, i64, i64) {
+        let (year, month, day) = civil_from_days(self.0.div_euclid(MICROS_PER_DAY));
+        (year, month, day, self.0.rem_euclid(MICROS_PER_DAY))
+    }
+
     /// The moment `by` later, clamped to the year 9999.
     #[must_use]
     pub fn later(self, by: Duration) -> Self {
@@ -281,6 +298,15 @@ mod tests {
         check("0000-01-01T00:00:00Z", None);
         check("0001-01-01T00:00:00+23:59", None);
         check("", None);
+    }
+
+    #[test]
+    fn days_begin_at_midnight() {
+        let text = |year, month, day| Timestamp::of_day(year, month, day).map(|at| at.to_string());
+        assert_eq!(text(2024, 2, 29).as_deref(), Some("2024-02-29T00:00:00.000Z"));
+        assert_eq!((text(2023, 2, 29), text(2026, 13, 1), text(2026, 1, 0), text(0, 1, 1)), (None, None, None, None));
+        let at: Timestamp = "2026-11-20T00:00:01.5Z".parse().unwrap();
+        assert_eq!(at.day(), (2026, 11, 20, 1_500_000));
     }
 
     proptest::proptest! {

@@ -16,7 +16,7 @@ use crate::dnp3::master::args::MasterArgs;
 use crate::import::args::ImportVerb;
 use crate::run::args::RunArgs;
 use crate::seal::args::SealVerb;
-use crate::serve::args::{BacnetVerb, ModbusVerb};
+use crate::serve::args::{BacnetVerb, Iec104Verb, ModbusVerb};
 use crate::top::args::TopArgs;
 use crate::trace::args::TraceArgs;
 pub use crate::who::args::{HttpArgs, MqttArgs};
@@ -135,6 +135,9 @@ pub enum Verb {
     /// Speak BACnet without a node
     #[command(subcommand)]
     Bacnet(BacnetVerb),
+    /// Speak IEC 60870-5-104 without a node
+    #[command(subcommand)]
+    Iec104(Iec104Verb),
     /// Seal and open messages of the Brazilian financial network (RSFN), as files or as a server
     #[command(subcommand)]
     Seal(SealVerb),

@@ -197,6 +197,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "iec104 server",
+        &[
+            "tieline iec104 server substation7.csv --common-address 7",
+            "tieline iec104 server bay.csv --listen 127.0.0.1:0 --utc-offset 1 --json",
+        ],
+    ),
+    (
         "dnp3 outstation",
         &[
             "tieline dnp3 outstation --config relay.toml",

@@ -41,7 +41,7 @@ use anyhow::Result;
 use args::{Cli, Verb};
 use clap::FromArgMatches;
 use exit::Exit;
-use serve::args::{BacnetVerb, ModbusVerb};
+use serve::args::{BacnetVerb, Iec104Verb, ModbusVerb};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -103,6 +103,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Dnp3(verb) => dnp3::dnp3(&verb),
         Verb::Modbus(ModbusVerb::Server(args)) => serve::modbus::server(&args),
         Verb::Bacnet(BacnetVerb::Server(args)) => serve::bacnet::server(&args),
+        Verb::Iec104(Iec104Verb::Server(args)) => serve::iec104::server(&args),
         Verb::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut examples::command(), "tieline", &mut script);

@@ -1,5 +1,5 @@
-//! The other end of the wire: DNP3 outstations of ours, their files, their device profiles; servers of Modbus and BACnet; and
-//! the demo's sites.
+//! The other end of the wire: DNP3 outstations of ours, their files, their device profiles; servers of IEC 60870-5-104,
+//! Modbus and BACnet; and the demo's sites.
 //!
 //! In: an outstation's file (TOML), lines of an operator, a device profile (XML). Out: outstations and other devices on a
 //! port, what their masters and clients made them do, a device profile.
@@ -11,6 +11,7 @@
 pub mod bacnet;
 pub mod config;
 mod demo;
+pub mod iec104;
 pub mod modbus;
 pub mod points;
 pub mod profile;

@@ -6,6 +6,7 @@
 mod bacnet;
 mod deltas;
 mod extensions;
+mod iec104;
 mod layers;
 pub(crate) mod machines;
 mod modbus;
@@ -16,7 +17,7 @@ mod pair;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 25] = [
+pub const TARGETS: [(&str, Target); 29] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -38,6 +39,10 @@ pub const TARGETS: [(&str, Target); 25] = [
     ("delta_decoder", deltas::decoder),
     ("delta_hunk", deltas::hunk),
     ("delta_intake", deltas::intake),
+    ("iec104_frame", iec104::frame),
+    ("iec104_client", iec104::client),
+    ("iec104_server", iec104::server),
+    ("iec104_dissect", iec104::dissect),
     ("modbus_frame", modbus::frame),
     ("modbus_client", modbus::client),
     ("modbus_server", modbus::server),

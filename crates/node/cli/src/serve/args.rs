@@ -4,6 +4,7 @@ use crate::args::address;
 use clap::{Args, Subcommand};
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
+use std::time::Duration;
 use tieline_core::Timestamp;
 use tieline_outstation::points::Pace;
 
@@ -19,6 +20,13 @@ pub enum ModbusVerb {
 pub enum BacnetVerb {
     /// Serve a simulated device from a point list; points without a curve are set by lines of standard input
     Server(BacnetServerArgs),
+}
+
+/// `tieline iec104`.
+#[derive(Debug, Subcommand)]
+pub enum Iec104Verb {
+    /// Serve a simulated station from a point list; points without a curve are set by lines of standard input
+    Server(Iec104ServerArgs),
 }
 
 /// `tieline modbus server`.
@@ -66,6 +74,33 @@ pub struct BacnetServerArgs {
     pub json: bool,
 }
 
+/// `tieline iec104 server`.
+#[derive(Debug, Args)]
+pub struct Iec104ServerArgs {
+    /// Point list of an IEC 60870-5-104 station
+    pub file: PathBuf,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:2404", value_parser = address)]
+    pub listen: SocketAddr,
+    /// Common address of points that have none in the list
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=65_534))]
+    pub common_address: u16,
+    /// Hours that the clock of the station is ahead of UTC, -14 to 14
+    #[arg(long, value_name = "HOURS", default_value_t = 0.0, value_parser = hours, allow_negative_numbers = true)]
+    pub utc_offset: f64,
+    /// How long a selection holds, 1s to 10m
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = select_timeout)]
+    pub select_timeout: Duration,
+    /// Do not send terminations of commands
+    #[arg(long)]
+    pub no_termination: bool,
+    #[command(flatten)]
+    pub pace: PaceArgs,
+    /// Print one JSON object with the address in use first, and commands as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// How the simulated time goes.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct PaceArgs {
@@ -88,6 +123,17 @@ impl From<PaceArgs> for Pace {
 
 fn address_v4(text: &str) -> Result<SocketAddrV4, String> {
     text.parse().map_err(|_| "expected an IPv4 address with a port, as in 127.0.0.1:47808".to_owned())
+}
+
+fn hours(text: &str) -> Result<f64, String> {
+    let given = text.parse().ok().filter(|hours| (-14.0..=14.0).contains(hours));
+    given.ok_or_else(|| "expected a number of hours from -14 to 14, as in 5.5".to_owned())
+}
+
+fn select_timeout(text: &str) -> Result<Duration, String> {
+    let allowed = Duration::from_secs(1)..=Duration::from_secs(600);
+    let given = tieline_core::parse_duration(text).filter(|duration| allowed.contains(duration));
+    given.ok_or_else(|| "expected a duration from 1s to 10m".to_owned())
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {

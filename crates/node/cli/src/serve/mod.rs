@@ -1,7 +1,8 @@
-//! `tieline modbus server`, `tieline bacnet server`: simulated devices from point lists, behind a port.
+//! `tieline modbus server`, `tieline bacnet server`, `tieline iec104 server`: simulated devices from point lists, behind a port.
 
 pub mod args;
 pub mod bacnet;
+pub mod iec104;
 pub mod modbus;
 
 use crate::lines::{Done, obey_until_quit, tell_listening};

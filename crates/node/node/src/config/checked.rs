@@ -4,9 +4,10 @@ use super::Checks;
 use super::access::{AccessConfig, read_access};
 use super::audit::{AuditConfig, read_audit};
 use super::control::{CoordinationConfig, read_control};
-use super::device::{DeviceConfig, PointLists, Protocol, Shared, read_device};
+use super::device::{DeviceConfig, PointLists, Shared, read_device};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
+use super::protocol::Protocol;
 use super::reader::{Document, Section};
 use super::settings::{
     COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DURABILITY, HISTORY_ENABLED, HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP,
@@ -403,7 +404,14 @@ fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
             found: "another framing, in_flight, timeout, retries or pause than those".to_owned(),
             expected: "the same for all devices of a channel",
         }),
-        (Protocol::Dnp3(_) | Protocol::Modbus(_) | Protocol::Bacnet(_) | Protocol::Simulated(_), _) => None,
+        (
+            Protocol::Dnp3(_)
+            | Protocol::Modbus(_)
+            | Protocol::Bacnet(_)
+            | Protocol::Iec104(_)
+            | Protocol::Simulated(_),
+            _,
+        ) => None,
     }
 }
 

@@ -1,19 +1,21 @@
 //! `[device.NAME]`: one table a device.
 
-use super::bacnet::{BacnetConfig, BacnetPlace, read_address, read_bacnet};
+use super::bacnet::{BacnetPlace, read_address, read_bacnet};
 use super::collection::{
     CollectionConfig, HeartbeatConfig, NetworkConfig, Networks, Rates, rarely, read_heartbeat, read_network,
     read_networks, read_polls,
 };
-use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls as read_dnp3_polls};
+use super::dnp3::{read_dnp3_device, read_polls as read_dnp3_polls};
 use super::hub::check_network;
-use super::modbus::{ModbusConfig, read_modbus};
+use super::iec104::{read_iec104, read_polls as read_iec104_polls, with_mode};
+use super::modbus::read_modbus;
 use super::names::{NamePatterns, Pattern};
 use super::parse;
 use super::points::{PointConfig, TAGS, parse_tag, read_named_points};
+use super::protocol::{Protocol, ProtocolName};
 use super::reader::{Document, Section, Template};
 use super::settings::{DEVICE_ALL_EVERY, DEVICE_PRIORITY, DEVICE_STALE_AFTER};
-use super::simulated::{SimulatedConfig, read_simulated};
+use super::simulated::read_simulated;
 use super::trace::TraceConfig;
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
@@ -203,121 +205,6 @@ fn read_connection(
     }
 }
 
-/// The protocol of a device, with its own settings.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Protocol {
-    /// IEEE 1815.
-    Dnp3(Dnp3Config),
-    /// Modbus.
-    Modbus(ModbusConfig),
-    /// BACnet.
-    Bacnet(BacnetConfig),
-    /// None: the device does not exist.
-    Simulated(SimulatedConfig),
-}
-
-impl Protocol {
-    /// Which.
-    #[must_use]
-    pub const fn name(&self) -> ProtocolName {
-        match self {
-            Self::Dnp3(_) => ProtocolName::Dnp3,
-            Self::Modbus(_) => ProtocolName::Modbus,
-            Self::Bacnet(_) => ProtocolName::Bacnet,
-            Self::Simulated(_) => ProtocolName::Simulated,
-        }
-    }
-
-    /// Requests that may be out to the device at a time.
-    #[must_use]
-    pub const fn in_flight(&self) -> u8 {
-        match self {
-            Self::Dnp3(_) => 1,
-            Self::Modbus(modbus) => modbus.line.in_flight,
-            Self::Simulated(_) => 1,
-            Self::Bacnet(bacnet) => bacnet.in_flight,
-        }
-    }
-
-    /// Whether the device is to tell changes of a point that is polled, too.
-    #[must_use]
-    pub fn tells(&self, point: &PointConfig) -> bool {
-        match (self, point.address.bacnet()) {
-            (Self::Bacnet(bacnet), Some(address)) => address.wants_cov(bacnet.cov),
-            (Self::Bacnet(_) | Self::Dnp3(_) | Self::Modbus(_) | Self::Simulated(_), _) => false,
-        }
-    }
-
-    /// The settings of DNP3; none of a device that speaks another protocol.
-    #[must_use]
-    pub const fn dnp3(&self) -> Option<&Dnp3Config> {
-        match self {
-            Self::Dnp3(dnp3) => Some(dnp3),
-            Self::Modbus(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
-        }
-    }
-
-    /// The settings of Modbus; none of a device that speaks another protocol.
-    #[must_use]
-    pub const fn modbus(&self) -> Option<&ModbusConfig> {
-        match self {
-            Self::Modbus(modbus) => Some(modbus),
-            Self::Dnp3(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
-        }
-    }
-
-    /// The settings of a simulated device; none of one that exists.
-    #[must_use]
-    pub const fn simulated(&self) -> Option<&SimulatedConfig> {
-        match self {
-            Self::Simulated(simulated) => Some(simulated),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) => None,
-        }
-    }
-
-    /// The settings of BACnet; none of a device that speaks another protocol.
-    #[must_use]
-    pub const fn bacnet(&self) -> Option<&BacnetConfig> {
-        match self {
-            Self::Bacnet(bacnet) => Some(bacnet),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Simulated(_) => None,
-        }
-    }
-}
-
-/// A protocol without its settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ProtocolName {
-    /// IEEE 1815.
-    Dnp3,
-    /// Modbus.
-    Modbus,
-    /// BACnet/IP.
-    Bacnet,
-    /// None: the device does not exist.
-    Simulated,
-}
-
-impl ProtocolName {
-    /// All.
-    pub const ALL: [Self; 4] = [Self::Dnp3, Self::Modbus, Self::Bacnet, Self::Simulated];
-
-    /// Each with its word.
-    const WORDS: [(&'static str, Self); 4] =
-        [("dnp3", Self::Dnp3), ("modbus", Self::Modbus), ("bacnet", Self::Bacnet), ("simulated", Self::Simulated)];
-
-    /// The word in the configuration, the API and the names of metrics.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Dnp3 => "dnp3",
-            Self::Modbus => "modbus",
-            Self::Bacnet => "bacnet",
-            Self::Simulated => "simulated",
-        }
-    }
-}
-
 /// Reads one device; none where something essential is missing or wrong (which has been reported then).
 pub fn read_device<'a>(
     doc: &mut Document<'_>,
@@ -337,7 +224,7 @@ pub fn read_device<'a>(
         let expected = format!("a topic that matches names.topics, {pattern}");
         doc.report(s.value_at("topic"), &s.key("topic"), format!("{:?}", topic.as_str()), expected);
     }
-    let expected = "\"dnp3\", \"modbus\", \"bacnet\" or \"simulated\"";
+    let expected = "\"dnp3\", \"modbus\", \"bacnet\", \"iec104\" or \"simulated\"";
     let protocol = s.required(doc, "protocol", expected, parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
@@ -346,11 +233,12 @@ pub fn read_device<'a>(
     let place = read_place(doc, &mut s, protocol, (lists.folder, &shared.channels, network.as_ref()));
     let points = lists.read(doc, &mut s, (protocol, shared.names.points.as_ref()));
     let listed = points.as_deref().unwrap_or_default();
-    let own = read_protocol(doc, &mut s, protocol, (lists.folder, &place, listed));
+    let mut own = read_protocol(doc, &mut s, protocol, (lists.folder, &place, listed));
     let poll = s.section(doc, "poll");
     let is_told = |point: &PointConfig| own.as_ref().is_some_and(|own| own.tells(point));
     let (polls, collection) = match protocol {
         ProtocolName::Dnp3 => (read_dnp3_polls(doc, poll), None),
+        ProtocolName::Iec104 => (read_iec104_polls(doc, poll, own.as_mut().and_then(Protocol::iec104_mut)), None),
         ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Simulated => {
             let (polls, collection) = read_polls(doc, poll, Rates { points: listed, is_told: &is_told });
             (polls, Some(collection))
@@ -365,7 +253,8 @@ pub fn read_device<'a>(
     let trace = TraceConfig::read(doc, trace);
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
     s.finish(doc);
-    let (transport, channel) = place.connection?;
+    let ((transport, channel), protocol) = (place.connection?, own?);
+    let points = protocol.iec104().map_or_else(|| points.clone(), |iec104| Some(with_mode(points.clone()?, iec104)));
     Some(DeviceConfig {
         name: name.to_owned(),
         topic: topic?,
@@ -383,7 +272,7 @@ pub fn read_device<'a>(
         priority,
         tags,
         trace,
-        protocol: own?,
+        protocol,
     })
 }
 
@@ -406,7 +295,7 @@ fn read_place(
             let (bacnet, transport) = read_address(doc, s, network);
             DevicePlace { connection: transport.map(|transport| (Some(transport), None)), bacnet }
         }
-        ProtocolName::Dnp3 | ProtocolName::Modbus => {
+        ProtocolName::Dnp3 | ProtocolName::Modbus | ProtocolName::Iec104 => {
             let connection = read_connection(doc, s, folder, channels);
             let connection = connection.map(|(transport, channel)| (Some(transport), channel));
             DevicePlace { connection, bacnet: BacnetPlace::default() }
@@ -433,6 +322,7 @@ fn read_protocol(
             let bacnet = s.section(doc, "bacnet");
             Some(Protocol::Bacnet(read_bacnet(doc, bacnet, &place.bacnet, points)))
         }
+        ProtocolName::Iec104 => Some(Protocol::Iec104(read_iec104(doc, s, transport, points))),
         ProtocolName::Simulated => {
             let simulated = s.section(doc, "simulated");
             Some(Protocol::Simulated(read_simulated(doc, simulated, points)))

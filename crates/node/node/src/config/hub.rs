@@ -9,8 +9,8 @@
 //! ```
 
 use super::collection::NetworkConfig;
-use super::device::ProtocolName;
 use super::parse;
+use super::protocol::ProtocolName;
 use super::reader::{Document, Expected, Section};
 use super::settings::{NETWORK_CONNECT_TIMEOUT, NETWORK_HEARTBEAT, NETWORK_RECONNECT_MAX};
 use std::path::Path;

@@ -14,10 +14,12 @@ mod control;
 mod device;
 mod dnp3;
 mod hub;
+mod iec104;
 mod modbus;
 mod mqtt;
 mod names;
 mod points;
+mod protocol;
 mod restart;
 mod settings;
 mod simulated;
@@ -38,15 +40,18 @@ pub use bacnet::{BacnetConfig, BacnetSocket, ClockSync};
 pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig, Source};
 pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig, rarely};
 pub use control::CoordinationConfig;
-pub use device::{DeviceConfig, Numbered, Priority, Protocol, ProtocolName, SharedChannel};
+pub use device::{DeviceConfig, Numbered, Priority, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use hub::{BacnetHub, HubUrl};
+pub use iec104::Iec104Config;
 pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{
-    BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig,
-    ServedPoints, SimulatedPoint, States, Takes, ValueKind, WriteAs, model_of, read_points, read_served_points,
+    BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, Iec104Command, Iec104Kind, Iec104Output, Iec104Point,
+    ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig, ServedPoints, SimulatedPoint, States, Takes,
+    ValueKind, WriteAs, model_of, read_points, read_served_points,
 };
+pub use protocol::{Protocol, ProtocolName};
 pub use restart::restart_needed;
 pub use simulated::{ServedFaults, SimulatedConfig, read_served_faults};
 pub use tieline_service::moment::Moment;

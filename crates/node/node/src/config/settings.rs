@@ -119,6 +119,12 @@ pub const DEVICE_PRIORITY: NoDefault<Choice<3>> =
 pub const DEVICE_POLL_INTEGRITY: Span = Span::new("integrity", 3_600_000, 100, 604_800_000);
 /// `device.NAME.poll.events`.
 pub const DEVICE_POLL_EVENTS: NoDefault<Span> = NoDefault::new(Span::new("events", 100, 100, 604_800_000));
+/// `device.NAME.poll.interrogation`.
+pub const DEVICE_POLL_INTERROGATION: Span = Span::new("interrogation", 3_600_000, 1000, 604_800_000);
+/// `device.NAME.poll.counters`.
+pub const DEVICE_POLL_COUNTERS: NoDefault<Span> = NoDefault::new(Span::new("counters", 1000, 1000, 604_800_000));
+/// `device.NAME.poll.clock`.
+pub const DEVICE_POLL_CLOCK: NoDefault<Span> = NoDefault::new(Span::new("clock", 1000, 1000, 604_800_000));
 /// `device.NAME.poll.every`.
 pub const DEVICE_POLL_EVERY: Span = Span::new("every", 10_000, 100, 604_800_000);
 /// `device.NAME.poll.missed`.
@@ -173,6 +179,30 @@ pub const DEVICE_FREEZE_BY: Choice<2> = Choice::new("by", ["node", "device"], 0)
 pub const DEVICE_LANE_MASTER: NoDefault<Count<u16>> = NoDefault::new(Count::new("master", 0, 0, 65_519));
 /// `device.NAME.lane.priority`.
 pub const DEVICE_LANE_PRIORITY: Choice<3> = Choice::new("priority", ["protection", "monitoring", "bulk"], 0);
+/// `device.NAME.iec104.common_address`.
+pub const DEVICE_IEC104_COMMON_ADDRESS: Count<u16> = Count::new("common_address", 1, 1, 65_534);
+/// `device.NAME.iec104.originator`.
+pub const DEVICE_IEC104_ORIGINATOR: Count<u8> = Count::new("originator", 0, 0, 255);
+/// `device.NAME.iec104.k`.
+pub const DEVICE_IEC104_K: Count<u16> = Count::new("k", 12, 1, 32_767);
+/// `device.NAME.iec104.w`.
+pub const DEVICE_IEC104_W: Count<u16> = Count::new("w", 8, 1, 32_767);
+/// `device.NAME.iec104.t1`.
+pub const DEVICE_IEC104_T1: Span = Span::new("t1", 15_000, 1000, 255_000);
+/// `device.NAME.iec104.t2`.
+pub const DEVICE_IEC104_T2: Span = Span::new("t2", 10_000, 100, 255_000);
+/// `device.NAME.iec104.t3`.
+pub const DEVICE_IEC104_T3: Span = Span::new("t3", 20_000, 1000, 172_800_000);
+/// `device.NAME.iec104.response_timeout`.
+pub const DEVICE_IEC104_RESPONSE_TIMEOUT: Span = Span::new("response_timeout", 10_000, 100, 300_000);
+/// `device.NAME.iec104.select`.
+pub const DEVICE_IEC104_SELECT: Flag = Flag::new("select", true);
+/// `device.NAME.iec104.command_end`.
+pub const DEVICE_IEC104_COMMAND_END: Choice<2> = Choice::new("command_end", ["confirmation", "termination"], 0);
+/// `device.NAME.iec104.command_time`.
+pub const DEVICE_IEC104_COMMAND_TIME: Flag = Flag::new("command_time", false);
+/// `device.NAME.iec104.utc_offset`.
+pub const DEVICE_IEC104_UTC_OFFSET: Number = Number::new("utc_offset", 0.0, -12.0, 14.0);
 /// `device.NAME.modbus.unit`.
 pub const DEVICE_MODBUS_UNIT: Count<u8> = Count::new("unit", 1, 0, 255);
 /// `device.NAME.modbus.framing`.

@@ -25,6 +25,7 @@ mod counters;
 mod dnp3;
 mod driver;
 mod homes;
+mod iec104;
 mod lanes;
 mod members;
 mod modbus;
@@ -56,6 +57,7 @@ fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
         ProtocolName::Dnp3 => Box::<dnp3::Dnp3>::default(),
         ProtocolName::Modbus => Box::<modbus::Modbus>::default(),
         ProtocolName::Bacnet => Box::<bacnet::Bacnet>::default(),
+        ProtocolName::Iec104 => Box::<iec104::Iec104>::default(),
         ProtocolName::Simulated => Box::<simulated::Simulated>::default(),
     }
 }
@@ -70,6 +72,7 @@ fn keeps_connection(old: &DeviceConfig, new: &DeviceConfig) -> bool {
         ProtocolName::Dnp3 => dnp3::keeps,
         ProtocolName::Modbus => modbus::keeps,
         ProtocolName::Bacnet => bacnet::keeps,
+        ProtocolName::Iec104 => iec104::keeps,
         ProtocolName::Simulated => simulated::keeps,
     };
     old.protocol.name() == new.protocol.name() && place(old) == place(new) && keeps(old, new)
@@ -84,6 +87,7 @@ pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> std::io::Resu
         ProtocolName::Dnp3 => dnp3::decoder_of(config, wanted),
         ProtocolName::Modbus => modbus::decoder_of(config, wanted),
         ProtocolName::Bacnet => bacnet::decoder_of(config, wanted),
+        ProtocolName::Iec104 => iec104::decoder_of(config, wanted),
         // Their traces say their states and failures alone.
         ProtocolName::Simulated => Ok(Box::new(NoBytes)),
     }

@@ -1,19 +1,21 @@
-//! Devices whose points stand in a list, served with values that a model computes: what `tieline modbus server` and
-//! `tieline bacnet server` show.
+//! Devices whose points stand in a list, served with values that a model computes: what `tieline modbus server`, `tieline
+//! bacnet server` and `tieline iec104 server` show.
 //!
 //! In: points with their places in the protocol, a model, the course of its time, writes of clients and of an operator. Out: a
-//! Modbus device, the objects of a BACnet device. Values of the model are in the unit of the points' topics; scale and
-//! offset are undone on the way to the wire.
+//! Modbus device, the objects of a BACnet device, a station of IEC 60870-5-104. Values of the model are in the unit of the
+//! points' topics; scale and offset are undone on the way to the wire.
 //!
-//! Read first: this file, then `registers.rs`, `objects.rs`, and `faults.rs` for what goes wrong.
+//! Read first: this file, then `registers.rs`, `objects.rs`, `station.rs`, and `faults.rs` for what goes wrong.
 
 mod faults;
 mod objects;
 mod registers;
+mod station;
 
 pub use faults::Faults;
 pub use objects::{Objects, serves};
 pub use registers::{RegisterPlace, RegistersOfPoints};
+pub use station::{StationOfPoints, StationOutput, StationPlace};
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -64,6 +66,9 @@ pub struct WrittenPoint {
     /// Its value in the unit of the topic; null where a command was relinquished.
     pub value: Value,
 }
+
+/// Told of what clients write.
+pub type Teller = Box<dyn FnMut(Now, WrittenPoint)>;
 
 /// Why an operator's value is not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]

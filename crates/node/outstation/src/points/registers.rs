@@ -2,7 +2,7 @@
 //!
 //! Each of the four tables ends with its last point; registers between points are 0. A point is written as a whole or in parts.
 
-use super::{ListedPoint, ListedPoints, SetError, WrittenPoint};
+use super::{ListedPoint, ListedPoints, SetError, Teller, WrittenPoint};
 use crate::modbus::{ModbusDevice, switched, written};
 use crate::treatment::Treatment;
 use tieline_core::{Now, Value};
@@ -27,9 +27,6 @@ impl RegisterPlace {
         first..first + usize::from(self.layout.registers())
     }
 }
-
-/// Told of what clients write.
-pub type Teller = Box<dyn FnMut(Now, WrittenPoint)>;
 
 /// A Modbus device whose points stand in a list.
 pub struct RegistersOfPoints {

@@ -1,7 +1,7 @@
 //! Reads a point list: its header, the columns of all protocols, and each row's point.
 
 use super::rules;
-use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, bacnet, dnp3, modbus, simulated};
+use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, bacnet, dnp3, iec104, modbus, simulated};
 use crate::config::ProtocolName;
 use crate::config::names::Pattern;
 use crate::config::settings::DEVICE_POLL_EVERY;
@@ -45,11 +45,12 @@ fn columns(protocol: ProtocolName) -> Vec<&'static str> {
         ProtocolName::Dnp3 => &dnp3::COLUMNS,
         ProtocolName::Modbus => &modbus::COLUMNS,
         ProtocolName::Bacnet => &bacnet::COLUMNS,
+        ProtocolName::Iec104 => &iec104::COLUMNS,
         ProtocolName::Simulated => &simulated::COLUMNS,
     };
     let served: &[&str] = match protocol {
         ProtocolName::Modbus | ProtocolName::Bacnet => &simulated::SERVED_COLUMNS,
-        ProtocolName::Dnp3 | ProtocolName::Simulated => &[],
+        ProtocolName::Dnp3 | ProtocolName::Iec104 | ProtocolName::Simulated => &[],
     };
     COLUMNS.iter().chain(own).chain(served).copied().collect()
 }
@@ -139,7 +140,7 @@ pub fn read_served_points(
 #[derive(Default)]
 struct Seen {
     names: HashMap<String, u64>,
-    places: HashSet<(&'static str, u32)>,
+    places: HashSet<(&'static str, u32, Option<u16>)>,
 }
 
 /// A list that is being read.
@@ -199,8 +200,10 @@ impl List<'_> {
         }
         // What is simulated has no address.
         let required: &[_] = match self.protocol {
-            ProtocolName::Dnp3 | ProtocolName::Modbus | ProtocolName::Bacnet => &["name", "type", "index"],
             ProtocolName::Simulated => &["name", "type"],
+            ProtocolName::Dnp3 | ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Iec104 => {
+                &["name", "type", "index"]
+            }
         };
         for column in required.iter().filter(|column| !header.iter().any(|name| name == *column)) {
             self.report(1, column, "nothing".to_owned(), format!("a column {column:?} in the header"));
@@ -240,6 +243,7 @@ impl List<'_> {
             ProtocolName::Dnp3 => dnp3::read_place(self, &row).map(PointAddress::Dnp3),
             ProtocolName::Modbus => modbus::read_place(self, &row).map(PointAddress::Modbus),
             ProtocolName::Bacnet => bacnet::read_place(self, &row).map(PointAddress::Bacnet),
+            ProtocolName::Iec104 => iec104::read_place(self, &row).map(PointAddress::Iec104),
             ProtocolName::Simulated => simulated::read_place(self, &row).map(PointAddress::Simulated),
         };
         let scale = self.cell(&row, "scale", "a number other than 0", Some(1.0), |s| finite(s).filter(|x| *x != 0.0));
@@ -254,7 +258,13 @@ impl List<'_> {
         }
         let (type_name, index) = (place.type_name(), place.index());
         // Several points may be parts of one register, or properties of one object.
-        if self.protocol == ProtocolName::Dnp3 && !seen.places.insert((type_name, index)) {
+        let is_second = match &place {
+            PointAddress::Dnp3(_) => !seen.places.insert((type_name, index, None)),
+            // An object has one type.
+            PointAddress::Iec104(point) => !seen.places.insert(("", index, point.common_address)),
+            PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Simulated(_) => false,
+        };
+        if is_second {
             let found = format!("{type_name} {index} a second time");
             self.report(row.line, "index", found, "each point once".to_owned());
         }
@@ -263,12 +273,13 @@ impl List<'_> {
             PointAddress::Dnp3(point) => dnp3::read_rest(self, &row, point, scale)?,
             PointAddress::Modbus(point) => modbus::read_rest(self, &row, point)?,
             PointAddress::Bacnet(point) => bacnet::read_rest(self, &row, point)?,
+            PointAddress::Iec104(point) => iec104::read_rest(self, &row, point)?,
             PointAddress::Simulated(point) => simulated::read_rest(self, &row, point)?,
         };
         self.check_numeric(&row, (type_name, kind), scale, offset);
         let states = self.states(&row, kind)?;
         let every = match self.protocol {
-            ProtocolName::Dnp3 => None,
+            ProtocolName::Dnp3 | ProtocolName::Iec104 => None,
             ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Simulated => self.every(&row)?,
         };
         let tags = self.cell(&row, "tags", TAGS, Some(Vec::new()), |s| s.split(';').map(parse_tag).collect())?;

@@ -23,6 +23,7 @@
 
 mod bacnet;
 mod dnp3;
+mod iec104;
 mod list;
 mod modbus;
 mod rules;
@@ -30,6 +31,7 @@ mod simulated;
 
 pub use bacnet::{BacnetPoint, WriteAs};
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
+pub use iec104::{Iec104Command, Iec104Kind, Iec104Output, Iec104Point};
 pub use list::{ServedPoints, TAGS, parse_tag, read_named_points, read_points, read_served_points};
 pub use modbus::ModbusPoint;
 pub use rules::RulesConfig;
@@ -75,6 +77,8 @@ pub enum PointAddress {
     Modbus(ModbusPoint),
     /// BACnet.
     Bacnet(BacnetPoint),
+    /// IEC 60870-5-104.
+    Iec104(Iec104Point),
     /// None.
     Simulated(SimulatedPoint),
 }
@@ -87,6 +91,7 @@ impl PointAddress {
             Self::Dnp3(point) => point.point_type.name(),
             Self::Modbus(point) => point.type_name(),
             Self::Bacnet(point) => point.type_name(),
+            Self::Iec104(point) => point.kind.name(),
             Self::Simulated(point) => point.type_name(),
         }
     }
@@ -98,6 +103,7 @@ impl PointAddress {
             Self::Dnp3(point) => point.index.into(),
             Self::Modbus(point) => point.address.into(),
             Self::Bacnet(point) => point.reference.object.instance(),
+            Self::Iec104(point) => point.address.raw(),
             Self::Simulated(point) => point.index,
         }
     }
@@ -107,7 +113,7 @@ impl PointAddress {
     pub const fn dnp3(&self) -> Option<&Dnp3Point> {
         match self {
             Self::Dnp3(point) => Some(point),
-            Self::Modbus(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
+            Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -116,7 +122,7 @@ impl PointAddress {
     pub const fn modbus(&self) -> Option<&ModbusPoint> {
         match self {
             Self::Modbus(point) => Some(point),
-            Self::Dnp3(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -125,7 +131,7 @@ impl PointAddress {
     pub const fn simulated(&self) -> Option<&SimulatedPoint> {
         match self {
             Self::Simulated(point) => Some(point),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) => None,
         }
     }
 
@@ -134,7 +140,16 @@ impl PointAddress {
     pub const fn bacnet(&self) -> Option<&BacnetPoint> {
         match self {
             Self::Bacnet(point) => Some(point),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Iec104(_) | Self::Simulated(_) => None,
+        }
+    }
+
+    /// In IEC 60870-5-104; none of a point of another protocol.
+    #[must_use]
+    pub const fn iec104(&self) -> Option<&Iec104Point> {
+        match self {
+            Self::Iec104(point) => Some(point),
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
         }
     }
 }

@@ -1,0 +1,233 @@
+//! `[device.NAME.iec104]`.
+//!
+//! ```toml
+//! [device.substation7]
+//! protocol = "iec104"
+//! address = "10.1.2.3:2404"
+//! points = "substation7.csv"
+//! poll = { interrogation = "15m", clock = "1h" }
+//! iec104 = { common_address = 7 }
+//! ```
+
+use super::points::PointConfig;
+use super::reader::{Document, Section};
+use super::settings::{
+    DEVICE_IEC104_COMMAND_END, DEVICE_IEC104_COMMAND_TIME, DEVICE_IEC104_COMMON_ADDRESS, DEVICE_IEC104_K,
+    DEVICE_IEC104_ORIGINATOR, DEVICE_IEC104_RESPONSE_TIMEOUT, DEVICE_IEC104_SELECT, DEVICE_IEC104_T1, DEVICE_IEC104_T2,
+    DEVICE_IEC104_T3, DEVICE_IEC104_UTC_OFFSET, DEVICE_IEC104_W, DEVICE_POLL_CLOCK, DEVICE_POLL_COUNTERS,
+    DEVICE_POLL_INTERROGATION,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_core::CommandMode;
+use tieline_iec104::{CommandEnd, LinkConfig};
+use tieline_transport::{Over, Transport};
+
+/// `[device.NAME.iec104]`, and what of `[device.NAME.poll]` its connection needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Iec104Config {
+    /// The common address of points that have none of their own.
+    pub common_address: u16,
+    /// All common addresses of the device, in order.
+    pub common_addresses: Vec<u16>,
+    /// The originator address of the node.
+    pub originator: u8,
+    /// Windows and deadlines of the link.
+    pub link: LinkConfig,
+    /// How long an answer may take.
+    pub response_timeout: Duration,
+    /// Whether commands are selected first, of points that do not say.
+    pub select: bool,
+    /// When a command has ended.
+    pub command_end: CommandEnd,
+    /// Whether commands carry the time.
+    pub command_time: bool,
+    /// How far the clock of the station is ahead of UTC.
+    pub utc_offset_minutes: i16,
+    /// Whether counters are asked for at the start.
+    pub counters: bool,
+    /// How often the clock is set; none never.
+    pub clock_every: Option<Duration>,
+}
+
+/// Reads `[device.NAME.poll]`: how often everything is asked for, then, where it is said, how often counters are. What is
+/// asked at the start of a connection goes to the settings of the device.
+pub fn read_polls(doc: &mut Document<'_>, mut s: Section<'_>, device: Option<&mut Iec104Config>) -> Vec<Duration> {
+    let interrogation = DEVICE_POLL_INTERROGATION.read(&mut s, doc);
+    let counters = DEVICE_POLL_COUNTERS.optional(&mut s, doc);
+    let clock_every = DEVICE_POLL_CLOCK.optional(&mut s, doc);
+    s.finish(doc);
+    if let Some(device) = device {
+        (device.counters, device.clock_every) = (counters.is_some(), clock_every);
+    }
+    std::iter::once(interrogation).chain(counters).collect()
+}
+
+/// Reads `[device.NAME.iec104]` of a device that is reached by `transport`.
+pub fn read_iec104(
+    doc: &mut Document<'_>,
+    device: &mut Section<'_>,
+    transport: Option<&Transport>,
+    points: &[PointConfig],
+) -> Iec104Config {
+    if device.has("channel") {
+        let expected = "address or listen: each IEC 104 station has a connection of its own".to_owned();
+        doc.report(device.value_at("channel"), &device.key("channel"), "a shared connection".to_owned(), expected);
+    }
+    let mut s = device.section(doc, "iec104");
+    if let Some(Over::Udp(_) | Over::Serial(_)) = transport.map(|transport| &transport.over) {
+        let expected = "transport = \"tcp\" or \"tls\": IEC 104 has no datagrams and no serial lines".to_owned();
+        doc.report(s.at(), &s.key("common_address"), "another transport".to_owned(), expected);
+    }
+    let common_address = DEVICE_IEC104_COMMON_ADDRESS.read(&mut s, doc);
+    let own = points.iter().filter_map(|point| point.address.iec104()?.common_address);
+    let mut common_addresses: Vec<u16> = own.chain([common_address]).collect();
+    common_addresses.sort_unstable();
+    common_addresses.dedup();
+    let link = LinkConfig {
+        k: DEVICE_IEC104_K.read(&mut s, doc),
+        w: DEVICE_IEC104_W.read(&mut s, doc),
+        t1: DEVICE_IEC104_T1.read(&mut s, doc),
+        t2: DEVICE_IEC104_T2.read(&mut s, doc),
+        t3: DEVICE_IEC104_T3.read(&mut s, doc),
+    };
+    if link.t2 >= link.t1 {
+        let (found, expected) = (format!("{:?}", link.t2), format!("less than t1, which is {:?}", link.t1));
+        doc.report(s.value_at("t2"), &s.key("t2"), found, expected);
+    }
+    let config = Iec104Config {
+        common_address,
+        common_addresses,
+        originator: DEVICE_IEC104_ORIGINATOR.read(&mut s, doc),
+        link,
+        response_timeout: DEVICE_IEC104_RESPONSE_TIMEOUT.read(&mut s, doc),
+        select: DEVICE_IEC104_SELECT.read(&mut s, doc),
+        command_end: DEVICE_IEC104_COMMAND_END.read(&mut s, doc, [CommandEnd::Confirmation, CommandEnd::Termination]),
+        command_time: DEVICE_IEC104_COMMAND_TIME.read(&mut s, doc),
+        utc_offset_minutes: minutes(DEVICE_IEC104_UTC_OFFSET.read(&mut s, doc)),
+        counters: false,
+        clock_every: None,
+    };
+    s.finish(doc);
+    config
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the range of the setting is 14 hours")]
+fn minutes(hours: f64) -> i16 {
+    (hours * 60.0).round() as i16
+}
+
+/// The points of a device with the way in which it is asked where the list does not say.
+pub fn with_mode(points: Arc<[PointConfig]>, device: &Iec104Config) -> Arc<[PointConfig]> {
+    let is_open = |point: &PointConfig| {
+        point.address.iec104().and_then(|point| point.output).is_some_and(|output| output.mode.is_none())
+    };
+    if device.select || !points.iter().any(is_open) {
+        return points;
+    }
+    let direct = |point: &PointConfig| {
+        let mut direct = point.clone();
+        if let Some(control) = direct.control.as_mut().filter(|_| is_open(point)) {
+            control.mode = CommandMode::DirectOperate;
+        }
+        direct
+    };
+    points.iter().map(direct).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ConfigError, DeviceConfig, from_text};
+
+    const LIST: &str = "name,type,index,common_address,control,mode,operate,qualifier\n\
+        breaker,double-point,1,,5001,,,1\n\
+        tap,step-position,2,9,5002,direct,step,\n\
+        power,short-float,3,3,,,,\n";
+
+    /// The device with these keys and this list, or what is wrong with them.
+    fn read(keys: &str, list: &str) -> Result<DeviceConfig, Vec<String>> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("p.csv"), list).unwrap();
+        let text = format!("[device.d]\nprotocol='iec104'\npoints='p.csv'\n{keys}\n");
+        let folder_name = format!("{}/", folder.path().display());
+        match from_text("n.toml", &text, folder.path()) {
+            Ok(mut config) => Ok(config.devices.remove(0)),
+            Err(ConfigError(all)) => Err(all.iter().map(|one| one.to_string().replace(&folder_name, "")).collect()),
+        }
+    }
+
+    fn check_wrong(keys: &str, list: &str, expect: &[&str]) {
+        assert_eq!(read(keys, list).unwrap_err(), expect, "{keys}\n{list}");
+    }
+
+    #[test]
+    fn a_device_has_the_common_addresses_of_its_points() {
+        let device = read("address='r:2404'", LIST).unwrap();
+        let iec104 = device.protocol.iec104().unwrap();
+        assert_eq!((iec104.common_address, &iec104.common_addresses[..]), (1, &[1, 3, 9][..]));
+        assert_eq!((iec104.link, iec104.counters, iec104.clock_every), (LinkConfig::DEFAULT, false, None));
+        assert_eq!(device.polls, [Duration::from_secs(3600)]);
+        let keys = "address='r:2404'\npoll={interrogation='5m', counters='1m', clock='1h'}\niec104={common_address=7, utc_offset=-3.5}";
+        let device = read(keys, LIST).unwrap();
+        let iec104 = device.protocol.iec104().unwrap();
+        assert_eq!((&iec104.common_addresses[..], iec104.utc_offset_minutes), (&[3, 7, 9][..], -210));
+        assert_eq!((iec104.counters, iec104.clock_every), (true, Some(Duration::from_secs(3600))));
+        assert_eq!(device.polls, [Duration::from_secs(300), Duration::from_secs(60)]);
+    }
+
+    #[test]
+    fn commands_are_selected_unless_the_list_or_the_device_says_otherwise() {
+        let modes = |keys: &str| {
+            let device = read(&format!("address='r:2404'\n{keys}"), LIST).unwrap();
+            let modes = device.points.iter().map(|point| point.control.as_ref().map(|control| control.mode));
+            modes.collect::<Vec<_>>()
+        };
+        let (select, direct) = (Some(CommandMode::SelectBeforeOperate), Some(CommandMode::DirectOperate));
+        assert_eq!(modes(""), [select, direct, None]);
+        assert_eq!(modes("iec104={select=false}"), [direct, direct, None]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_device_is_told() {
+        check_wrong(
+            "address='r:2404'\ntransport='udp'\niec104={t1='5s', t2='5s', common_address=65535}",
+            LIST,
+            &[
+                "n.toml:6:8: device.d.iec104.common_address: found another transport, expected transport = \"tcp\" or \"tls\": IEC 104 has no datagrams and no serial lines",
+                "n.toml:6:21: device.d.iec104.t2: found 5s, expected less than t1, which is 5s",
+                "n.toml:6:42: device.d.iec104.common_address: found 65535, expected a whole number from 1 to 65534",
+            ],
+        );
+        check_wrong(
+            "channel='c'\n[channel.c]\naddress='r:2404'",
+            LIST,
+            &[
+                "n.toml:4:9: device.d.channel: found a shared connection, expected address or listen: each IEC 104 station has a connection of its own",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_list_is_told() {
+        let addresses = "expected a whole number from 0 to 16777215, which is an information object address";
+        let check = |row: &str, expect: &str| {
+            check_wrong("address='r:2404'", &format!("{}{row}\n", LIST), &[&format!("p.csv:5:1: {expect}")]);
+        };
+        check("a,single-point,16777216", &format!("index: found \"16777216\", {addresses}"));
+        check("a,single-point,7,,-1", &format!("control: found \"-1\", {addresses}"));
+        check("a,single-point,7,0", "common_address: found \"0\", expected a whole number from 1 to 65534");
+        check("a,bitstring,7,,8,select", "mode: found \"select\", expected direct: a bitstring cannot be selected");
+        check(
+            "a,single-point,7,,8,,,32",
+            "qualifier: found \"32\", expected a whole number from 0 to 31 for this command",
+        );
+        check(
+            "a,integrated-totals,7,,8",
+            "operate: found nothing, expected single, double, step, normalized, scaled, short-float or bitstring",
+        );
+        // One object has one type.
+        check("a,scaled,1", "index: found scaled 1 a second time, expected each point once");
+        assert!(read("address='r:2404'", &format!("{LIST}a,scaled,1,2\n")).is_ok());
+    }
+}

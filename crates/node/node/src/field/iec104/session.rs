@@ -1,0 +1,139 @@
+//! A device's session on its shard: polls and commands over its connection.
+
+use super::translate::PointIndex;
+use crate::config::{Iec104Config, PointConfig};
+use crate::field::driver::{DeviceSession, INTEGRITY};
+use crate::field::lanes::Lane;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use tieline_core::{Command, Instant, Refusal, Topic};
+use tieline_iec104::{Client, Outcome, Request};
+use tieline_net::Session;
+use tieline_poll::{PollClass, PollResult};
+
+/// Marks the numbers of requests that polls make, so that they never equal the identifier of a command.
+const POLL_TOKEN: u64 = 1 << 63;
+/// QOI of the whole station.
+const STATION: u8 = 20;
+/// QCC of all counters, without a freeze.
+const ALL_COUNTERS: u8 = 5;
+
+/// A device's session on its shard.
+pub(super) struct Iec104Session {
+    /// Its topic, in logs.
+    pub(super) topic: Topic,
+    pub(super) client: Session<Client>,
+    pub(super) index: RefCell<PointIndex>,
+    /// The stations behind the connection.
+    common_addresses: Vec<u16>,
+    polls: RefCell<Vec<Poll>>,
+    /// Objects of addresses that no point has, and of other types than those of their points.
+    pub(super) unknown_objects: Cell<u64>,
+    pub(super) other_types: Cell<u64>,
+}
+
+/// A poll that has not ended: one request for each station.
+#[derive(Clone, Copy, Debug)]
+struct Poll {
+    class: PollClass,
+    open: usize,
+    result: PollResult,
+}
+
+impl Iec104Session {
+    pub(super) fn new(
+        topic: &Topic,
+        client: Session<Client>,
+        points: &Arc<[PointConfig]>,
+        config: &Iec104Config,
+    ) -> Self {
+        Self {
+            topic: topic.clone(),
+            client,
+            index: RefCell::new(PointIndex::new(Arc::clone(points), config)),
+            common_addresses: config.common_addresses.clone(),
+            polls: RefCell::default(),
+            unknown_objects: Cell::default(),
+            other_types: Cell::default(),
+        }
+    }
+
+    /// The device has other points from here on: all are read, where any has another address or another type.
+    pub(super) fn set_points(&self, points: &Arc<[PointConfig]>, config: &Iec104Config) {
+        let index = PointIndex::new(Arc::clone(points), config);
+        let is_same = index.finds_same(&self.index.borrow());
+        *self.index.borrow_mut() = index;
+        if !is_same {
+            // Where it cannot be asked now, it is read when it comes.
+            self.poll(INTEGRITY, 0);
+        }
+    }
+
+    /// The end of a request that a poll made; with the last one the poll ends.
+    pub(super) fn poll_ended(&self, token: u64, result: PollResult) -> Option<(PollClass, PollResult)> {
+        let class = PollClass(u8::try_from(token & !POLL_TOKEN).ok()?);
+        let mut polls = self.polls.borrow_mut();
+        let at = polls.iter().position(|poll| poll.class == class)?;
+        let poll = polls.get_mut(at)?;
+        poll.open = poll.open.saturating_sub(1);
+        poll.result = worse(poll.result, result);
+        (poll.open == 0).then(|| polls.swap_remove(at)).map(|poll| (class, poll.result))
+    }
+}
+
+/// Whether a number is that of a request which a poll made.
+pub(super) const fn is_poll(token: u64) -> bool {
+    token & POLL_TOKEN != 0
+}
+
+/// What the end of a request means for the poll, or the start, that made it.
+pub(super) const fn result_of(outcome: &Outcome) -> PollResult {
+    match outcome {
+        Outcome::Done => PollResult::Ok,
+        Outcome::Refused { .. } => PollResult::Error,
+        Outcome::Failed { .. } => PollResult::Timeout,
+    }
+}
+
+/// The worse of two results: a station that does not answer before one that refuses.
+pub(super) const fn worse(one: PollResult, other: PollResult) -> PollResult {
+    match (one, other) {
+        (PollResult::Timeout, _) | (_, PollResult::Timeout) => PollResult::Timeout,
+        (PollResult::Error, _) | (_, PollResult::Error) => PollResult::Error,
+        (PollResult::Ok, PollResult::Ok) => PollResult::Ok,
+    }
+}
+
+impl DeviceSession for Iec104Session {
+    /// All states, or all counters, of each station behind the connection.
+    fn poll(&self, class: PollClass, _part: u16) -> bool {
+        if self.polls.borrow().iter().any(|poll| poll.class == class) {
+            return false;
+        }
+        let request = |common_address| match class == INTEGRITY {
+            true => Request::Interrogation { common_address, qualifier: STATION },
+            false => Request::Counters { common_address, qualifier: ALL_COUNTERS },
+        };
+        let token = POLL_TOKEN | u64::from(class.0);
+        let asked = self.client.with(|client, _| {
+            let taken =
+                |common_address: &&u16| client.submit(token, request(**common_address), Instant(u64::MAX)).is_ok();
+            self.common_addresses.iter().filter(taken).count()
+        });
+        if asked > 0 {
+            let result = if asked < self.common_addresses.len() { PollResult::Error } else { PollResult::Ok };
+            self.polls.borrow_mut().push(Poll { class, open: asked, result });
+        }
+        asked > 0
+    }
+
+    fn command(&self, command_id: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
+        let request = self.index.borrow().to_request(command);
+        let request = request.map_err(|misfit| Refusal::new("out_of_range", misfit))?;
+        let taken = self.client.with(|client, _| client.submit(command_id, Request::Command(request), until));
+        taken.map_err(|error| Refusal::new(error.name(), error.to_string()))
+    }
+
+    /// Nothing is held: an acknowledgement of the link is no confirmation of values.
+    fn settle(&self, _lane: Lane, _fragments: u64) {}
+}
