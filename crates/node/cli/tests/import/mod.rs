@@ -215,7 +215,9 @@ fn compare_revert(default: &str, point: &PointConfig) {
             }
             Ok(_) | Err(_) => RevertTo::Previous,
         },
-        PointAddress::Dnp3(_) | PointAddress::Bacnet(_) | PointAddress::Simulated(_) => return,
+        PointAddress::Dnp3(_) | PointAddress::Bacnet(_) | PointAddress::Iec104(_) | PointAddress::Simulated(_) => {
+            return;
+        }
     };
     assert_eq!(control.rules.revert, expect, "{}: {default:?}", point.name);
 }

@@ -15,9 +15,9 @@
 //! ]
 //! ```
 
-use super::device::ProtocolName;
 use super::parse;
 use super::points::{PointConfig, ValueKind};
+use super::protocol::ProtocolName;
 use super::reader::{ConfigError, Document, Expected, Findings, Section};
 use super::settings::{
     DEVICE_SIMULATED_DELAY, DEVICE_SIMULATED_DELAY_JITTER, DEVICE_SIMULATED_FAULTS_AT, DEVICE_SIMULATED_FAULTS_EVERY,
