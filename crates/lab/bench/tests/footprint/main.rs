@@ -50,7 +50,6 @@ fn modbus_client() -> usize {
     let heap = || Ok(HEAP.allocated() as u64);
     let each = |by, connections| grown_with(by, connections, 18, heap).expect("connections over loopback");
     let [ours, floor] = [HeldBy::Ours, HeldBy::Floor].map(|by| each(by, 16 + 1024).saturating_sub(each(by, 16)) / 1024);
-    println!("a connection with its other end: {ours} bytes, of bare sockets {floor} bytes");
     usize::try_from(ours.saturating_sub(floor)).unwrap_or(usize::MAX)
 }
 
