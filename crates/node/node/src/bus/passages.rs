@@ -145,7 +145,8 @@ mod tests {
         }
         let number = tieline_net::FrameNumber::next();
         let frame = |_| Some(SharedFrame::new(b"not sent", number));
-        assert_eq!((bus.borrow_mut().passages.write(key, false, frame), is_open()), (None, false));
+        let written = bus.borrow_mut().passages.write(key, false, frame);
+        assert_eq!((written, is_open()), (None, false));
         publish(&bus, "3");
         bus.borrow_mut().passages.forget(key);
         publish(&bus, "4");
