@@ -7,6 +7,7 @@ use anyhow::{Context, bail, ensure};
 use lines::{default_line, page_row, page_section, replace, toml_section};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
