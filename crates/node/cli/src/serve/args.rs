@@ -25,7 +25,7 @@ pub enum BacnetVerb {
 /// `tieline iec104`.
 #[derive(Debug, Subcommand)]
 pub enum Iec104Verb {
-    /// Serve a simulated station from a point list; points without a curve are set by lines of standard input
+    /// Serve a simulated station from a point list; its points are set by lines of standard input
     Server(Iec104ServerArgs),
 }
 

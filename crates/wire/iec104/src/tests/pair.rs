@@ -79,7 +79,7 @@ fn place(chance: &mut Chance) -> (u16, Address) {
 fn element(raw: u32, value: u64) -> Element {
     let flags = Flags::GOOD;
     match raw % 3 {
-        0 => Element::SinglePoint { on: value % 2 == 0, flags },
+        0 => Element::SinglePoint { on: value.is_multiple_of(2), flags },
         1 => Element::Scaled { value: i16::try_from(value).unwrap(), flags },
         _ => Element::StatusChange { states: u16::try_from(value).unwrap(), changed: 0, flags },
     }
@@ -102,7 +102,7 @@ impl World {
         let config = ClientConfig {
             link,
             common_addresses: STATIONS.to_vec(),
-            command_end: if seed % 2 == 0 { CommandEnd::Confirmation } else { CommandEnd::Termination },
+            command_end: if seed.is_multiple_of(2) { CommandEnd::Confirmation } else { CommandEnd::Termination },
             ..ClientConfig::new(1)
         };
         let server = ServerConfig { link, reports_max: 5, ..ServerConfig::DEFAULT };

@@ -464,8 +464,7 @@ fn no_more_than_k_frames_go_without_an_acknowledgement() {
     let interrogation = hex("68 0E 00 00 00 00 64 01 06 00 01 00 00 00 00 14");
     server.handle_input(now, &interrogation);
     let sent = |server: &mut Server, now: Now| {
-        let count = std::iter::from_fn(|| server.poll_transmit(now, &mut Vec::new()).then_some(())).count();
-        count
+        std::iter::from_fn(|| server.poll_transmit(now, &mut Vec::new()).then_some(())).count()
     };
     assert_eq!(sent(&mut server, now), 3);
     server.handle_input(now, &hex("68 04 01 00 02 00"));
