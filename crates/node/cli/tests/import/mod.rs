@@ -197,7 +197,7 @@ fn compare(text: &str, line: usize, point: &PointConfig) {
                 assert_eq!((found.kind, orders(found)), (expect.kind, orders(expect)), "{format}");
             }
         }
-        PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Simulated(_) => {}
+        PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Iec104(_) | PointAddress::Simulated(_) => {}
     }
 }
 
