@@ -28,9 +28,9 @@ CONFIRMED, TERMINATED, SPONTANEOUS, REMOTE, LOCAL = 7, 10, 3, 11, 12
 class Server(Lines):
     """A server of LIST on a free port."""
 
-    def __init__(self, folder, *words):
+    def __init__(self, folder, *words, rows=LIST):
         points = folder / "station.csv"
-        points.write_text(LIST)
+        points.write_text(rows)
         super().__init__([BINARY, "iec104", "server", points, "--listen", "127.0.0.1:0", "--common-address", COMMON_ADDRESS, *words, "--json"])
         self.address = self.first()["listen"]
         self._answered = 1
@@ -115,6 +115,16 @@ def test_a_client_interrogates_a_station(server, client):
     # A group of which the list has nothing.
     client.request("interrogate 3", 100)
     assert client.asdus(100)[-2:] == [(CONFIRMED, "000000" + "17"), (TERMINATED, "000000" + "17")]
+
+
+def test_points_begin_at_their_values_and_follow_their_curves(tmp_path):
+    rows = "name,type,index,value,curve,decimals\nvoltage,short-float,200,20.5,,\ncurrent,short-float,204,,ramp(0 1000 1s),0\n"
+    with Server(tmp_path, rows=rows) as server, Client(server) as client:
+        client.request("interrogate", 100)
+        assert any("c80000" + "0000a441" + "00" in objects for _, objects in client.asdus(13, 20)), client.said()
+        # One that moves reports by itself.
+        moved = lambda: [objects for _, objects in client.asdus(13, SPONTANEOUS) + client.asdus(36, SPONTANEOUS)]
+        until(lambda: len({objects for objects in moved() if objects.startswith("cc0000")}) > 2, client.said)
 
 
 def test_changes_reach_all_clients_with_their_time(server, client):

@@ -49,8 +49,8 @@ fn columns(protocol: ProtocolName) -> Vec<&'static str> {
         ProtocolName::Simulated => &simulated::COLUMNS,
     };
     let served: &[&str] = match protocol {
-        ProtocolName::Modbus | ProtocolName::Bacnet => &simulated::SERVED_COLUMNS,
-        ProtocolName::Dnp3 | ProtocolName::Iec104 | ProtocolName::Simulated => &[],
+        ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Iec104 => &simulated::SERVED_COLUMNS,
+        ProtocolName::Dnp3 | ProtocolName::Simulated => &[],
     };
     COLUMNS.iter().chain(own).chain(served).copied().collect()
 }

@@ -2,8 +2,9 @@
 
 use crate::config::PointConfig;
 use crate::trace::{Capture, Decoder, Message};
+use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
-use tieline_iec104::{Apdu, ApduError, Asdu, Framer, Object};
+use tieline_iec104::dissect::{Dissector, Entry, Sender};
 use tieline_net::Direction;
 
 /// The port of IEC 60870-5-104.
@@ -11,8 +12,7 @@ const PORT: u16 = 2404;
 
 /// Follows the connection of a device.
 pub(super) struct Iec104Decoder {
-    /// Of what was received, then of what was sent.
-    framers: [Framer; 2],
+    dissector: Dissector,
     points: Arc<[PointConfig]>,
     /// Of points that do not say.
     common_address: u16,
@@ -21,70 +21,52 @@ pub(super) struct Iec104Decoder {
 
 impl Iec104Decoder {
     pub(super) fn new(points: Arc<[PointConfig]>, common_address: u16, wanted: Option<usize>) -> Self {
-        Self { framers: Default::default(), points, common_address, wanted }
+        Self { dissector: Dissector::new(), points, common_address, wanted }
     }
 
-    fn message(&self, frame: Result<Apdu<'_>, ApduError>) -> Message {
-        match frame {
-            Ok(Apdu::U(control)) => said(control.name().to_owned()),
-            Ok(Apdu::S { receive }) => said(format!("S N(R) {receive}")),
-            Ok(Apdu::I { send, receive, asdu }) => match Asdu::parse(asdu) {
-                Ok(asdu) => self.asdu(&format!("I {send} {receive}"), &asdu),
-                Err(error) => {
-                    let summary = format!("I {send} {receive} {} bytes", asdu.len());
-                    Message { summary, error: Some(error.to_string()), ..Message::default() }
-                }
-            },
-            Err(error) => Message { error: Some(error.to_string()), ..said("no frame".to_owned()) },
-        }
-    }
-
-    fn asdu(&self, numbers: &str, asdu: &Asdu<'_>) -> Message {
-        let (header, objects) = (asdu.header, asdu.objects().collect::<Vec<Object>>());
-        let cause = header.cause;
-        let refusal = if cause.is_negative { ", negative" } else { "" };
-        let test = if cause.is_test { ", test" } else { "" };
-        let name = header.type_id.name().unwrap_or_default();
-        let (code, common_address, count) = (cause.code.name(), header.common_address, objects.len());
-        let summary =
-            format!("{numbers} {name} {code}{refusal}{test}, common address {common_address}, objects {count}");
-        let details = objects.iter().map(|object| format!("{} {:?} {:?}", object.address, object.element, object.time));
+    fn message(&self, entry: Entry) -> Message {
         let is_about = |point: usize| {
             let address = self.points.get(point).and_then(|point| point.address.iec104());
             address.is_some_and(|point| {
                 let output = point.output.map(|output| output.address);
-                let is_named = |object: &Object| object.address == point.address || Some(object.address) == output;
-                point.common_address.unwrap_or(self.common_address) == common_address && objects.iter().any(is_named)
+                let common_address = point.common_address.unwrap_or(self.common_address);
+                entry.common_address == Some(common_address)
+                    && entry.addresses.iter().any(|at| *at == point.address || Some(*at) == output)
             })
         };
         let (points, has_point) = Message::points_of(self.points.len(), self.wanted, is_about);
-        let error = cause.is_negative.then(|| format!("refused with cause {}", cause.code));
-        Message { summary, details: details.collect(), error, points, has_point, ..Message::default() }
+        let fields = fields(&entry);
+        let Entry { summary, refusal, frame, .. } = entry;
+        Message { summary, error: refusal, points, has_point, fields, frame, ..Message::default() }
     }
 }
 
-fn said(summary: String) -> Message {
-    Message { summary, ..Message::default() }
+fn fields(entry: &Entry) -> Map<String, Json> {
+    let addresses = entry.addresses.iter().map(|address| json!(address.raw()));
+    let fields = [
+        ("type", json!(entry.type_id.map(|type_id| type_id.name()))),
+        ("cause", json!(entry.cause.map(|cause| cause.name()))),
+        ("common_address", json!(entry.common_address)),
+        ("addresses", Json::Array(addresses.collect())),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 impl Decoder for Iec104Decoder {
     fn push(&mut self, _connection: u8, direction: Direction, bytes: &[u8], messages: &mut Vec<Message>) {
-        let place = match direction {
-            Direction::Received => 0,
-            Direction::Sent => 1,
+        let sender = match direction {
+            Direction::Sent => Sender::Client,
+            Direction::Received => Sender::Server,
         };
-        let mut framer = self.framers.get_mut(place).map(std::mem::take).unwrap_or_default();
-        framer.decode(bytes, |frame| {
-            messages.push(self.message(frame));
-            true
-        });
-        if let Some(kept) = self.framers.get_mut(place) {
-            *kept = framer;
-        }
+        let mut entries = Vec::new();
+        self.dissector.push(sender, bytes, &mut entries);
+        messages.extend(entries.into_iter().map(|entry| self.message(entry)));
     }
 
-    fn restart(&mut self, _connection: u8, _messages: &mut Vec<Message>) {
-        self.framers = Default::default();
+    fn restart(&mut self, _connection: u8, messages: &mut Vec<Message>) {
+        let mut entries = Vec::new();
+        self.dissector.finish(&mut entries);
+        messages.extend(entries.into_iter().map(|entry| self.message(entry)));
     }
 
     fn capture(&self) -> Capture {
