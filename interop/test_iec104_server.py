@@ -118,7 +118,7 @@ def test_a_client_interrogates_a_station(server, client):
 
 
 def test_points_begin_at_their_values_and_follow_their_curves(tmp_path):
-    rows = "name,type,index,value,curve,decimals\nvoltage,short-float,200,20.5,,\ncurrent,short-float,204,,ramp(0 1000 1s),0\n"
+    rows = "name,type,index,value,curve,decimals\nvoltage,short-float,200,20.5,,\ncurrent,short-float,204,,ramp(0 1000 7s),0\n"
     with Server(tmp_path, rows=rows) as server, Client(server) as client:
         client.request("interrogate", 100)
         assert any("c80000" + "0000a441" + "00" in objects for _, objects in client.asdus(13, 20)), client.said()
