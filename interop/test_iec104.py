@@ -6,8 +6,10 @@ import time
 import pytest
 from authority import Authority
 from bus import Sub
+from dissection import complaints, fields, frames
 from iec104 import Iec104Device, RawStation
 from processes import Peer
+from test_trace import capture, trace, wait_lines
 from waiting import until
 
 POINTS = [
@@ -338,3 +340,23 @@ def test_a_reload_keeps_the_connection_where_only_points_change(server, start_no
     node.reload(Iec104Device("bay", server.address, POINTS[:4], k=3))
     node.wait_value(more.point("breaker"), v=2, q="good")
     assert time.monotonic() - gone < 20
+
+
+def test_a_station_is_traced_in_words_and_for_wireshark(server, start_node, tmp_path):
+    device = Iec104Device("bay", server.address, POINTS)
+    node = start_node(device)
+    check_values(node, device)
+    assert node.command(device.point("voltage"), 42.5)["status"] == "success"
+    command = lambda line: line["summary"].endswith("C_SE_NC_1 activation common 7: 5070 42.5 select")
+    lines = wait_lines(node, device, command)
+    sent = next(line for line in lines if command(line))
+    assert sent["kind"] == "sent" and sent["points"] == ["voltage"]
+    assert sent["fields"] == {"type": "C_SE_NC_1", "cause": "activation", "common_address": 7, "addresses": [5070]}
+    assert any(line["summary"] == "U STARTDT act" for line in lines)
+    # By point: only what carries it.
+    voltage = trace(node, device, "--point", "voltage")
+    assert voltage and all("voltage" in line["points"] for line in voltage), voltage
+    path = capture(node, device, tmp_path / "bay.pcapng")
+    assert frames(path, "iec60870_104") > 4
+    assert complaints(path, "iec60870_asdu") == ""
+    assert {"103", "100", "50"} & set(fields(path, "iec60870_asdu", "iec60870_asdu.typeid"))
