@@ -1,7 +1,7 @@
 """A hub of BACnet/SC that only forwards, over TLS 1.3 with certificates of both sides; its messages are those of BACpypes3.
 
 Commands: `nodes` (virtual addresses), `garbage VMAC` (what no hub may send, to a node), `huge VMAC` (a message that is too long),
-`kick VMAC` (a Disconnect-Request), `heartbeat VMAC` (is it there?), `refuse ERROR UUID` (once, as in `node-duplicate-vmac`), `plain` (HTTP without a WebSocket for those who come), `quit`. It says `node`, `gone`, `answered`, and `error` of nodes that
+`kick VMAC` (a Disconnect-Request), `heartbeat VMAC` (is it there?), `refuse ERROR UUID` (once, as in `node-duplicate-vmac`), `plain` (HTTP without a WebSocket for each that connects), `quit`. It says `node`, `gone`, `answered`, and `error` of nodes that
 refuse something.
 """
 

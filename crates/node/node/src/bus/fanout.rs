@@ -22,7 +22,7 @@ const NODE_QOS: Qos = Qos::AtLeastOnce;
 #[derive(Debug)]
 pub struct Outgoing {
     message: Message,
-    /// The same for those who keep it.
+    /// The same, shared: for sessions that keep it.
     kept_message: OnceCell<Arc<Message>>,
     qos: Qos,
     retained: bool,
