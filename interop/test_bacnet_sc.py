@@ -182,7 +182,7 @@ def test_a_hub_that_restarts_is_dialled_again(authority, start_node):
 def test_a_hub_that_refuses_says_why(authority, hub, device, start_node):
     hub.do(f"refuse node-duplicate-vmac {UUID}")
     one = ahu()
-    node = start_node(one, more=network(files(authority, "node"), hub))
+    node = start_node(one, more=network(files(authority, "node"), hub, more='reconnect_max = "2s"'))
     logged(node, "the node has another virtual address")
     node.wait_value(one.point("supply"), v=21.5, q="good", seconds=30)
     hub.do(f"refuse operational-problem {UUID}")
