@@ -72,8 +72,8 @@ def logged(node, *wanted):
 
 
 def vmac(hub, of_device=False):
-    """The virtual address that the node has at a hub, or the device: those of devices begin with 12."""
-    found = lambda: [one for one in hub.do("nodes")["nodes"] if one.startswith("12:") == of_device]
+    """The virtual address that the node has at a hub, or the device: those of devices begin with 10, which no random one does."""
+    found = lambda: [one for one in hub.do("nodes")["nodes"] if one.startswith("10:") == of_device]
     return until(found, hub.said, 60)[0]
 
 
@@ -123,15 +123,15 @@ def test_three_hundred_values_come_through_a_hub(authority, hub, start_node):
 
 
 def test_a_device_by_its_virtual_address(authority, hub, start_node):
-    with start_device(authority, hub, more=["--vmac", "1200000000aa"]):
-        one = ahu(address="12:00:00:00:00:aa")
+    with start_device(authority, hub, more=["--vmac", "1000000000aa"]):
+        one = ahu(address="10:00:00:00:00:aa")
         node = start_node(one, more=network(files(authority, "node"), hub))
         node.wait_value(one.point("supply"), v=21.5, q="good")
 
 
 def test_a_device_that_comes_back_with_another_address_is_found(authority, hub, start_node):
     one = ahu()
-    with start_device(authority, hub, more=["--vmac", "1200000000aa"]) as device:
+    with start_device(authority, hub, more=["--vmac", "1000000000aa"]) as device:
         node = start_node(one, more=network(files(authority, "node"), hub))
         node.wait_value(one.point("supply"), v=21.5, q="good")
         device.kill()
@@ -213,7 +213,7 @@ def test_wrong_certificates_are_refused_with_their_reason(authority, hub, device
         away = until(lambda: [state for state in [node.request(f"/v1/devices/{one.topic}")[1]] if state["state"] == "away"], reason, 30)
         assert "hub is not connected" in str(away), away
         node.process.stop()
-    assert all(one.startswith("12:") for one in hub.objects("node")), hub.said()
+    assert all(one.startswith("10:") for one in hub.objects("node")), hub.said()
 
 
 def test_garbage_of_a_hub_is_counted_and_survived(authority, hub, device, start_node):
@@ -246,7 +246,7 @@ def test_a_trace_has_the_messages_of_the_hub(authority, hub, device, start_node,
     said = [(line["kind"], line["summary"]) for line in lines]
     assert any(kind == "sent" and "connect-request" in summary for kind, summary in said), said
     assert any(kind == "received" and "connect-accept" in summary for kind, summary in said), said
-    assert any(summary.startswith("sc to 12:") and "write-property analog-output,1" in summary for _, summary in said), said
+    assert any(summary.startswith("sc to 10:") and "write-property analog-output,1" in summary for _, summary in said), said
     # Wireshark's own dissectors of BACnet/SC and BACnet read the same.
     path = capture(node, one, tmp_path / "ahu.pcapng")
     assert frames(path, "bscvlc") > 8 and frames(path, "bacapp") > 4

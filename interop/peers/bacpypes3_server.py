@@ -213,7 +213,7 @@ def secure_device(about, arguments):
     from secure_connect import HubLink, context
 
     device = Bare(about)
-    vmac = bytes.fromhex(arguments.vmac) if arguments.vmac else b"\x12" + os.urandom(5)
+    vmac = bytes.fromhex(arguments.vmac) if arguments.vmac else b"\x10" + os.urandom(5)
     tls = context(False, arguments.certificate, arguments.key, arguments.authorities)
     device.normal = HubLink(arguments.hub, tls, vmac)
     device.nsap.bind(device.normal, address=LocalStation(vmac))
