@@ -121,8 +121,11 @@ impl Pair {
         while let Some(at) = next(self).filter(|at| *at <= end.mono) {
             self.now = self.now.later(at.since(self.now.mono));
             self.client.handle_timeout(self.now);
-            // What a silent client means for the station is no matter here.
-            let _ = self.station.link.handle_timeout(self.now.mono);
+            // A station whose frames are not acknowledged closes the connection.
+            if self.station.link.handle_timeout(self.now.mono).is_err() {
+                self.client.handle_disconnected(self.now);
+                self.connect();
+            }
             self.give(&[]);
             self.exchange();
             if self.client.is_closed() {
