@@ -180,6 +180,11 @@ impl Coordinator {
         if is_online {
             self.unblock(now, device);
         }
+        self.follow_device(now, device);
+    }
+
+    /// Takes what the end of commands at a device means, and gives it the next ones.
+    fn follow_device(&mut self, now: Now, device: DeviceId) {
         self.settle(now);
         self.feed(now, device);
         self.settle(now);

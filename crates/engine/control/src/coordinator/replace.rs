@@ -70,9 +70,7 @@ impl Coordinator {
         self.handle_timeout(now);
         for device in &change.removed {
             self.control.handle_removed(now, *device);
-            self.settle(now);
-            self.feed(now, *device);
-            self.settle(now);
+            self.follow_device(now, *device);
         }
         let devices = change.devices();
         let points = change.points().map(|(point, _)| point.clone()).collect();
