@@ -7,6 +7,9 @@ export const SILENT_MS = 3_500;
 /** After this silence another stream is opened. */
 const DEAD_MS = 10_000;
 const CHECK_MS = 250;
+/** A first beat this long after the request may itself be old: it is believed only with those that follow. */
+const UNSURE_MS = 1_000;
+const SURE_BEATS = 3;
 const BACKOFF_MS_MIN = 500;
 const BACKOFF_MS_MAX = 5_000;
 /** How often a node is asked again that wants a login: one may happen in another window. */
@@ -94,6 +97,9 @@ export class LiveStream {
   private heard: number | null = null;
   /** The quickest way of a beat of this stream so far: what takes longer is late by the difference. */
   private quickest = Infinity;
+  private beats = 0;
+  /** What `quickest` would be had the first beat been sent when the stream was asked for. */
+  private asked = 0;
   private late = 0;
   /** Since when nothing newer is known, over all streams; null before the first beat. */
   private known: number | null = null;
@@ -144,7 +150,7 @@ export class LiveStream {
   private async run(): Promise<void> {
     const abort = new AbortController();
     this.abort = abort;
-    [this.opened, this.heard, this.quickest, this.late] = [performance.now(), null, Infinity, 0];
+    [this.opened, this.heard, this.quickest, this.beats, this.late] = [performance.now(), null, Infinity, 0, 0];
     this.ticker = setInterval(() => this.check(), CHECK_MS);
     let [state, reason]: [LinkState, string] = [this.everLive ? 'reconnecting' : 'connecting', 'the node closed the stream'];
     try {
@@ -185,6 +191,9 @@ export class LiveStream {
   private beat(beat: Beat): void {
     const now = performance.now();
     this.quickest = Math.min(this.quickest, now - beat.mono_ms);
+    // The node sent it after it was asked; how long after nobody knows, until another beat comes quicker.
+    if (++this.beats === 1) this.asked = this.opened - beat.mono_ms;
+    if (this.quickest - this.asked > UNSURE_MS && this.beats < SURE_BEATS) return;
     this.late = now - beat.mono_ms - this.quickest;
     [this.heard, this.known] = [now, now - this.late];
     this.attempt = 0;

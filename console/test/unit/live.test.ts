@@ -132,6 +132,32 @@ test('beats that come late tell how old the data is', async () => {
   expect([times.at(0), times.at(-1)]).toEqual(['2026-11-20T09:36:00.000Z', '2026-11-20T09:36:05.000Z']);
 });
 
+test('a first beat that is late itself makes nothing look newer than it is', async () => {
+  const { push, state, stream, times } = desk();
+  // The node has just started: its first beat is two seconds on the way, the second one comes at once.
+  await vi.advanceTimersByTimeAsync(2_000);
+  push(beat(0));
+  await vi.advanceTimersByTimeAsync(10);
+  expect([state(), stream.ageMs(), times]).toEqual(['connecting', null, []]);
+  push(beat(2_000));
+  await vi.advanceTimersByTimeAsync(0);
+  expect([state(), times]).toEqual(['live', ['2026-11-20T09:36:00.000Z']]);
+  expect(stream.ageMs()).toBeCloseTo(0, -2);
+});
+
+test('a stream that took long to open is live with its third beat', async () => {
+  const { push, state } = desk();
+  await vi.advanceTimersByTimeAsync(2_000);
+  for (const ms of [0, 1_000]) {
+    push(beat(ms));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(state()).toBe('connecting');
+  }
+  push(beat(2_000));
+  await vi.advanceTimersByTimeAsync(0);
+  expect(state()).toBe('live');
+});
+
 test('an ended login is told as such, and asked again', async () => {
   vi.useFakeTimers();
   const links: Link[] = [];
