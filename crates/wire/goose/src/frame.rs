@@ -55,7 +55,8 @@ impl FromStr for MacAddress {
         let mut parts = text.split([':', '-']);
         let mut bytes = [0; 6];
         for byte in &mut bytes {
-            let part = parts.next().filter(|part| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit()));
+            let part =
+                parts.next().filter(|part| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit()));
             *byte = part.and_then(|part| u8::from_str_radix(part, 16).ok()).ok_or(())?;
         }
         if parts.next().is_some() { Err(()) } else { Ok(Self(bytes)) }

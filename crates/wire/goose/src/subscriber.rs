@@ -133,7 +133,7 @@ pub struct SubscriberCounters {
     /// Times that the time allowed to live passed.
     pub expired: u64,
     /// Messages that were dropped as they are simulated, or are not while others are.
-    pub simulated: u64,
+    pub simulation: u64,
     /// Messages that are not what the subscription expects.
     pub refused: u64,
     /// Changes of the revision of the configuration.
@@ -220,7 +220,7 @@ impl Subscriber {
         }
         if message.is_simulated() != self.is_simulated {
             if self.is_simulated || self.config.simulation == Simulation::Ignore {
-                self.counters.simulated += 1;
+                self.counters.simulation += 1;
                 return Received::Dropped;
             }
             (self.is_simulated, self.last) = (true, None);

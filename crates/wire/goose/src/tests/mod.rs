@@ -7,8 +7,8 @@ mod subscriber;
 
 use crate::*;
 use std::string::String;
-use std::vec::Vec;
 use std::time::Duration;
+use std::vec::Vec;
 use tieline_core::{Instant, Now, Timestamp};
 
 /// A moment, in milliseconds after the start of the test, which is 2026-11-20T09:30:00Z.
@@ -59,5 +59,9 @@ fn frame(head: &PduHead<'_>, values: &[Value]) -> Vec<u8> {
 /// Bytes written as hexadecimal digits, with blanks anywhere.
 fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.split_ascii_whitespace().collect();
-    digits.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    digits
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }

@@ -177,7 +177,7 @@ fn simulated_messages_count_where_they_are_accepted() {
     assert_eq!(subject.take(0, &simulated(0), true), Dropped);
     assert_eq!(subject.take(1, &pdu_head(), false), First);
     assert_eq!(subject.take(2, &simulated(1), true), Dropped);
-    assert_eq!((subject.0.counters().simulated, subject.0.is_simulated()), (2, false));
+    assert_eq!((subject.0.counters().simulation, subject.0.is_simulated()), (2, false));
     let mut subject = Subject::new(SubscriberConfig { simulation: Simulation::Accept, ..config() });
     let taken: Vec<Received> = [
         subject.take(0, &pdu_head(), false),
