@@ -28,7 +28,7 @@ impl Subject {
     /// A message with these numbers whose value changes with `st_num`, and whose time is that of its change.
     fn numbered(&mut self, ms: u64, st_num: u32, sq_num: u32, changed_ms: u64) -> Received {
         let time = UtcTime::new(at_ms(changed_ms).utc, TimeQuality::SYNCHRONIZED);
-        self.take(ms, &PduHead { st_num, sq_num, time, ..pdu_head() }, st_num % 2 == 0)
+        self.take(ms, &PduHead { st_num, sq_num, time, ..pdu_head() }, st_num.is_multiple_of(2))
     }
 }
 
