@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from bus import Sub
@@ -49,14 +50,14 @@ def pair():
     """Two interfaces, each of which receives what is sent on the other."""
     ours, theirs = (f"tl{os.getpid() % 100000}{side}{next(_numbers)}" for side in "ab")
     words = ["ip", "link", "add", ours, "type", "veth", "peer", "name", theirs]
-    done = subprocess.run(words, capture_output=True, text=True) if shutil.which("ip") else None
+    done = subprocess.run(words, check=False, capture_output=True, text=True) if shutil.which("ip") else None
     if done is None or done.returncode:
         why = done.stderr.strip() if done else "there is no ip of iproute2"
         pytest.skip(f"SKIPPED: virtual interfaces need CAP_NET_ADMIN: {why}")
     try:
         for one in (ours, theirs):
             subprocess.run(["ip", "link", "set", one, "up"], check=True)
-        is_up = lambda: all(open(f"/sys/class/net/{one}/carrier").read().strip() == "1" for one in (ours, theirs))
+        is_up = lambda: all(Path(f"/sys/class/net/{one}/carrier").read_text().strip() == "1" for one in (ours, theirs))
         until(is_up, "both interfaces are up")
         yield ours, theirs
     finally:
@@ -165,10 +166,10 @@ def test_devices_share_the_socket_of_an_interface(pair, publisher, start_node):
     publisher.do("change on")
     for device in devices:
         node.wait_value(device.point("trip"), v=True, q="good")
-    sockets = [line for line in open("/proc/net/packet").read().splitlines() if " 88b8 " in line]
-    index = open(f"/sys/class/net/{pair[0]}/ifindex").read().strip()
+    sockets = [line for line in Path("/proc/net/packet").read_text().splitlines() if " 88b8 " in line]
+    index = Path(f"/sys/class/net/{pair[0]}/ifindex").read_text().strip()
     assert len([line for line in sockets if line.split()[4] == index]) == 1, sockets
-    members = open("/proc/net/dev_mcast").read().splitlines()
+    members = Path("/proc/net/dev_mcast").read_text().splitlines()
     assert [line for line in members if pair[0] in line.split() and "010ccd010005" in line], members
     node.reload(devices[1])
     publisher.do("change off")
@@ -282,7 +283,7 @@ def test_without_the_capability_it_is_said_what_is_missing(tmp_path):
     if os.geteuid() != 0 or not drop:
         pytest.skip("SKIPPED: only root can drop a capability, with setpriv of util-linux")
     words = [drop, "--bounding-set", "-net_raw", "--inh-caps", "-net_raw", BINARY, "goose", "listen", "lo"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=30)
     assert done.returncode != 0 and "CAP_NET_RAW" in done.stderr, done
 
 
