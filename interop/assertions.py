@@ -32,6 +32,10 @@ class Outages:
     def must_be_marked(self, at):
         return any(began + MARKED_S < at < ended for began, ended in self.spans)
 
+    def over(self, at):
+        """When what was sent until then can be heard: not while the node stands still that was to send it."""
+        return max((ended for began, ended in self.spans if began - SLACK_S < at < ended), default=at)
+
     def must_be_live(self, at):
         return all(at < began or at > ended + BACK_S for began, ended in self.spans)
 
@@ -55,7 +59,7 @@ class Assertions:
                 self.waiting.append(seen)
 
     def is_ready(self, seen):
-        return "at" not in seen or self.truth.heard(seen["at"]) or time.time() > seen["at"] + HEARD_S
+        return "at" not in seen or self.truth.heard(seen["at"]) or time.time() > self.outages.over(seen["at"]) + HEARD_S
 
     def check(self, what, holds, told):
         self.checked[what] = self.checked.get(what, 0) + 1
@@ -102,7 +106,7 @@ class Assertions:
             for row in seen["topics"]:
                 if row["stale"] == "false" and not row["topic"].startswith("$"):
                     known = self.truth.topics[row["topic"]].within(since, until)
-                    self.value(row, known, (seen["at"], SLACK_S + until - seen["at"]), where)
+                    self.value(row, known, seen["at"], (since, until), where)
             for row in seen["groups"]:
                 if row["groupStale"] == "false" and row["group"] in self.truth.groups:
                     self.group(row, self.truth.groups[row["group"]].within(since, until), where)
@@ -115,17 +119,18 @@ class Assertions:
         self.check("counts by quality", told in known, f"{where}: {told}, known {known[-5:]}")
         self.check("the total", int(said["total"]) == sum(told.values()), f"{where}: {said}")
 
-    def value(self, row, known, seen, where):
-        (at, slack) = seen
+    def value(self, row, known, at, span, where):
         known = [value for value in known if value is not None]
         told = json.loads(row["value"]) if "value" in row else None
         if row["kind"] == "point":
             time_ms = millis(row["time"])
             found = any(self.is_shown(value, told, row, time_ms) for value in known)
-            if found or not self.truth.was_deaf(time_ms / 1000):
+            # A value of an older time came at any time of the span.
+            came = span if time_ms / 1000 < span[0] else (time_ms / 1000, time_ms / 1000)
+            if found or not self.truth.was_deaf(*came):
                 self.check("value, quality, reasons and time", found, f"{where}: {row}, known {known[-3:]}")
             age = float(row["ageMs"]) / 1000
-            self.check("the age of a value is its own", abs(at - time_ms / 1000 - age) <= slack, f"{where}: {row}")
+            self.check("the age of a value is its own", abs(at - time_ms / 1000 - age) <= SLACK_S + span[1] - at, f"{where}: {row}")
         elif told is not None:
             self.check("value", told in known, f"{where}: {row}, known {known[-3:]}")
             quality = {grade_of(value) for value in known}

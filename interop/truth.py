@@ -103,9 +103,9 @@ class Truth:
         """When all was heard that was sent until then; none where it is not known yet. A busy machine hears late."""
         return next((heard for sent, heard in list(self.markers) if sent >= at), None)
 
-    def was_deaf(self, at):
-        """Whether a value of this time may have come and gone while nothing was heard."""
-        return any(began <= at <= ended for began, ended in self.deaf[-8:])
+    def was_deaf(self, since, until):
+        """Whether a value of this span may have come and gone while nothing was heard."""
+        return any(began <= until and since <= ended for began, ended in self.deaf[-8:])
 
     def take(self, at, topic, value):
         self.topics[topic].add(at, value)

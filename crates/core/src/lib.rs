@@ -26,6 +26,7 @@ mod timers;
 mod topic;
 mod update;
 mod value;
+pub mod varint;
 
 pub use command::{Command, CommandMode, CommandOutcome, Refusal};
 pub use cursor::{Cursor, Truncated};

@@ -33,6 +33,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 use hashbrown::HashMap;
+use tieline_core::varint::{self, VarintError};
 use tieline_core::{Body, Cursor, Point, Quality, Timestamp, Topic, Truncated, Update, Value};
 
 const VERSION: u8 = 1;
@@ -91,6 +92,15 @@ impl fmt::Display for RecordError {
 
 impl core::error::Error for RecordError {}
 
+impl From<VarintError> for RecordError {
+    fn from(error: VarintError) -> Self {
+        match error {
+            VarintError::Truncated => Self::Truncated,
+            VarintError::TooLarge => Self::Illegal("number"),
+        }
+    }
+}
+
 impl From<Truncated> for RecordError {
     fn from(_: Truncated) -> Self {
         Self::Truncated
@@ -100,7 +110,7 @@ impl From<Truncated> for RecordError {
 /// Appends the record of the samples to `out`. The time of a point is that of its sample.
 pub fn encode(samples: &[Sample], out: &mut Vec<u8>) {
     out.push(VERSION);
-    push_varint(samples.len() as u64, out);
+    varint::put(out, samples.len() as u64);
     let mut topics: HashMap<&str, usize> = HashMap::new();
     let (mut next_topic, mut last_name, mut time) = (0, "", 0);
     for Sample { time: at, update, again } in samples {
@@ -120,17 +130,17 @@ pub fn encode(samples: &[Sample], out: &mut Vec<u8>) {
                 | flag(*again, AGAIN),
         );
         if number != next_topic {
-            push_varint(number as u64, out);
+            varint::put(out, number as u64);
         }
         if number == fresh {
             push_name(last_name, &update.topic, out);
             last_name = &update.topic;
         }
         if quality != Quality::GOOD {
-            push_varint(u64::from(quality.bits()), out);
+            varint::put(out, u64::from(quality.bits()));
         }
         if at != time {
-            push_signed(at.wrapping_sub(time), out);
+            varint::put_signed(out, at.wrapping_sub(time));
         }
         push_body(&update.body, kind, out);
         (next_topic, time) = (number + 1, at);
@@ -147,7 +157,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Sample>, RecordError> {
     if version != VERSION {
         return Err(RecordError::Version(version));
     }
-    let count = length(&mut cursor)?;
+    let count = varint::get_len(&mut cursor)?;
     if count > cursor.left() / SAMPLE_BYTES_MIN {
         return Err(RecordError::Truncated);
     }
@@ -172,18 +182,18 @@ struct Decoder {
 impl Decoder {
     fn sample(&mut self, cursor: &mut Cursor<'_>) -> Result<Sample, RecordError> {
         let tag = cursor.u8()?;
-        let number = if tag & HAS_TOPIC == 0 { self.next_topic } else { length(cursor)? };
+        let number = if tag & HAS_TOPIC == 0 { self.next_topic } else { varint::get_len(cursor)? };
         let topic = self.topic(number, cursor)?;
-        let quality = if tag & HAS_QUALITY == 0 { 0 } else { varint(cursor)? };
+        let quality = if tag & HAS_QUALITY == 0 { 0 } else { varint::get(cursor)? };
         let quality = u16::try_from(quality).map_err(|_| RecordError::Illegal("quality"))?;
         if tag & HAS_TIME != 0 {
-            self.time = self.time.wrapping_add(signed(cursor)?);
+            self.time = self.time.wrapping_add(varint::get_signed(cursor)?);
         }
         self.next_topic = number.saturating_add(1);
         let time = Timestamp::from_micros(self.time);
         let body = match tag & KIND {
             8 => {
-                let len = length(cursor)?;
+                let len = varint::get_len(cursor)?;
                 Body::Opaque(Bytes::copy_from_slice(cursor.take(len)?))
             }
             kind => Body::Point(Point { value: value(kind, cursor)?, quality: Quality::from_bits(quality), time }),
@@ -198,8 +208,8 @@ impl Decoder {
         if number != self.topics.len() {
             return Err(RecordError::Illegal("topic number"));
         }
-        let shared = length(cursor)?;
-        let own = length(cursor)?;
+        let shared = varint::get_len(cursor)?;
+        let own = varint::get_len(cursor)?;
         let own = core::str::from_utf8(cursor.take(own)?).map_err(|_| RecordError::Illegal("topic name"))?;
         let before = self.topics.last().map_or("", Topic::as_str);
         let mut name = String::from(before.get(..shared).ok_or(RecordError::Illegal("shared part of a topic name"))?);
@@ -238,7 +248,7 @@ fn push_body(body: &Body, kind: u8, out: &mut Vec<u8>) {
     };
     match value {
         Value::Null | Value::Bool(_) => {}
-        Value::Int(i) => push_signed(*i, out),
+        Value::Int(i) => varint::put_signed(out, *i),
         Value::Float(x) => match single(*x).filter(|_| kind == 5) {
             Some(short) => out.extend_from_slice(&short.to_le_bytes()),
             None => out.extend_from_slice(&x.to_le_bytes()),
@@ -253,16 +263,16 @@ fn value(kind: u8, cursor: &mut Cursor<'_>) -> Result<Value, RecordError> {
         0 => Value::Null,
         1 => Value::Bool(false),
         2 => Value::Bool(true),
-        3 => Value::Int(signed(cursor)?),
+        3 => Value::Int(varint::get_signed(cursor)?),
         4 => Value::Float(cursor.f64_le()?),
         5 => Value::Float(f64::from(cursor.f32_le()?)),
         6 => {
-            let len = length(cursor)?;
+            let len = varint::get_len(cursor)?;
             let text = core::str::from_utf8(cursor.take(len)?).map_err(|_| RecordError::Illegal("text"))?;
             Value::Text(text.into())
         }
         7 => {
-            let len = length(cursor)?;
+            let len = varint::get_len(cursor)?;
             Value::Bytes(cursor.take(len)?.into())
         }
         _ => return Err(RecordError::Illegal("kind")),
@@ -274,48 +284,11 @@ fn push_name(before: &str, name: &str, out: &mut Vec<u8>) {
     while !name.is_char_boundary(shared) {
         shared -= 1;
     }
-    push_varint(shared as u64, out);
+    varint::put(out, shared as u64);
     push_bytes(name.as_bytes().get(shared..).unwrap_or_default(), out);
 }
 
 fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    push_varint(bytes.len() as u64, out);
+    varint::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
-}
-
-fn push_signed(i: i64, out: &mut Vec<u8>) {
-    push_varint(((i << 1) ^ (i >> 63)).cast_unsigned(), out);
-}
-
-fn push_varint(mut n: u64, out: &mut Vec<u8>) {
-    while n >= 0x80 {
-        out.push((n & 0x7f) as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
-fn signed(cursor: &mut Cursor<'_>) -> Result<i64, RecordError> {
-    let n = varint(cursor)?;
-    Ok((n >> 1).cast_signed() ^ -(n & 1).cast_signed())
-}
-
-fn length(cursor: &mut Cursor<'_>) -> Result<usize, RecordError> {
-    usize::try_from(varint(cursor)?).map_err(|_| RecordError::Truncated)
-}
-
-fn varint(cursor: &mut Cursor<'_>) -> Result<u64, RecordError> {
-    let mut n = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = cursor.u8()?;
-        let group = u64::from(byte & 0x7f);
-        if shift == 63 && byte > 1 {
-            break;
-        }
-        n |= group << shift;
-        if byte & 0x80 == 0 {
-            return Ok(n);
-        }
-    }
-    Err(RecordError::Illegal("number"))
 }

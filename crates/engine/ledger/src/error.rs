@@ -3,6 +3,7 @@
 use crate::record::VERSION;
 use core::fmt;
 use tieline_core::Truncated;
+use tieline_core::varint::VarintError;
 
 /// Why bytes are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,15 @@ impl fmt::Display for RecordError {
 }
 
 impl core::error::Error for RecordError {}
+
+impl From<VarintError> for RecordError {
+    fn from(error: VarintError) -> Self {
+        match error {
+            VarintError::Truncated => Self::Truncated,
+            VarintError::TooLarge => Self::Illegal("number"),
+        }
+    }
+}
 
 impl From<Truncated> for RecordError {
     fn from(_: Truncated) -> Self {

@@ -11,13 +11,13 @@
 //! older than what was published last.
 
 use crate::RecordError;
-use crate::record::{Record, VERSION, length};
+use crate::record::{Record, VERSION};
 use crate::replay::Image;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
-use tieline_core::{Cursor, Topic};
+use tieline_core::{Cursor, Topic, varint};
 
 /// What was given up.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -102,7 +102,7 @@ fn parse_some(bytes: &[u8]) -> (Vec<Record>, bool) {
 }
 
 fn parse_next(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
-    let len = length(cursor)?;
+    let len = varint::get_len(cursor)?;
     let mut fields = Cursor::new(cursor.take(len)?);
     let record = Record::parse(&mut fields)?;
     if fields.is_empty() { Ok(record) } else { Err(RecordError::Illegal("rest")) }

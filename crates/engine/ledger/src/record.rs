@@ -42,7 +42,7 @@ use crate::RecordError;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use tieline_core::{Cursor, Timestamp, Topic};
+use tieline_core::{Cursor, Timestamp, Topic, varint};
 
 /// Of the format.
 pub(crate) const VERSION: u8 = 1;
@@ -212,7 +212,7 @@ impl Record {
         out.extend_from_slice(&[0; LENGTH_BYTES]);
         self.emit_fields(out);
         let mut length = Vec::with_capacity(LENGTH_BYTES);
-        push_varint((out.len() - at - LENGTH_BYTES) as u64, &mut length);
+        varint::put(&mut length, (out.len() - at - LENGTH_BYTES) as u64);
         out.splice(at..at + LENGTH_BYTES, length);
     }
 
@@ -228,7 +228,7 @@ impl Record {
         }
         let mut records = Vec::new();
         while !cursor.is_empty() {
-            let len = length(&mut cursor)?;
+            let len = varint::get_len(&mut cursor)?;
             let mut fields = Cursor::new(cursor.take(len)?);
             records.push(Self::parse(&mut fields)?);
             if !fields.is_empty() {
@@ -275,8 +275,8 @@ impl Record {
                 push_numbers(10, &[*session, *serial, u64::from(*packet_id)], out);
                 let flag = |on: bool, bit: u8| if on { bit } else { 0 };
                 out.push(qos | flag(*retain, RETAIN) | flag(*unsent, UNSENT));
-                push_varint(subscription_ids.len() as u64, out);
-                subscription_ids.iter().for_each(|id| push_varint(u64::from(*id), out));
+                varint::put(out, subscription_ids.len() as u64);
+                subscription_ids.iter().for_each(|id| varint::put(out, u64::from(*id)));
                 push_message(message, out);
             }
             Self::Received { session, serial } => push_numbers(11, &[*session, *serial], out),
@@ -301,25 +301,25 @@ impl Record {
             4 => Self::Value(Value { message: message(cursor)?, qos: qos(cursor.u8()?)? }),
             5 => Self::Cleared(topic(cursor)?),
             6 => Self::Session(session(cursor)?),
-            7 => Self::Ended(varint(cursor)?),
+            7 => Self::Ended(varint::get(cursor)?),
             tag @ (8 | 16) => Self::Subscribed {
-                session: varint(cursor)?,
+                session: varint::get(cursor)?,
                 filter: text(cursor)?.into(),
                 options: cursor.u8()?,
                 properties: bytes(cursor)?,
                 due: tag == 16,
             },
-            9 => Self::Unsubscribed { session: varint(cursor)?, filter: text(cursor)?.into() },
+            9 => Self::Unsubscribed { session: varint::get(cursor)?, filter: text(cursor)?.into() },
             10 => pending(cursor)?,
-            11 => Self::Received { session: varint(cursor)?, serial: varint(cursor)? },
-            12 => Self::Done { session: varint(cursor)?, serial: varint(cursor)? },
-            13 => Self::Held { session: varint(cursor)?, packet_id: packet_id(cursor)?, sample: None },
-            14 => Self::Released { session: varint(cursor)?, packet_id: packet_id(cursor)? },
+            11 => Self::Received { session: varint::get(cursor)?, serial: varint::get(cursor)? },
+            12 => Self::Done { session: varint::get(cursor)?, serial: varint::get(cursor)? },
+            13 => Self::Held { session: varint::get(cursor)?, packet_id: packet_id(cursor)?, sample: None },
+            14 => Self::Released { session: varint::get(cursor)?, packet_id: packet_id(cursor)? },
             15 => {
-                let (session, packet_id) = (varint(cursor)?, packet_id(cursor)?);
+                let (session, packet_id) = (varint::get(cursor)?, packet_id(cursor)?);
                 Self::Held { session, packet_id, sample: Some(time(cursor)?) }
             }
-            17 => Self::Sent { session: varint(cursor)?, serial: varint(cursor)? },
+            17 => Self::Sent { session: varint::get(cursor)?, serial: varint::get(cursor)? },
             18 => {
                 let session = session(cursor)?;
                 Self::Session(Session { stamp: Some(cursor.u64_le()?), ..session })
@@ -334,7 +334,7 @@ const LENGTH_BYTES: usize = 5;
 
 fn push_numbers(tag: u8, numbers: &[u64], out: &mut Vec<u8>) {
     out.push(tag);
-    numbers.iter().for_each(|number| push_varint(*number, out));
+    numbers.iter().for_each(|number| varint::put(out, *number));
 }
 
 fn push_time(at: Timestamp, out: &mut Vec<u8>) {
@@ -349,13 +349,13 @@ fn push_message(message: &Message, out: &mut Vec<u8>) {
 }
 
 fn push_session(session: &Session, out: &mut Vec<u8>) {
-    push_varint(session.number, out);
+    varint::put(out, session.number);
     push_bytes(session.client.as_bytes(), out);
     out.push(u8::from(session.user.is_some()));
     if let Some(user) = &session.user {
         push_bytes(user.as_bytes(), out);
     }
-    push_varint(u64::from(session.expiry_s), out);
+    varint::put(out, u64::from(session.expiry_s));
     out.push(u8::from(session.away_since.is_some()));
     if let Some(since) = session.away_since {
         push_time(since, out);
@@ -364,32 +364,24 @@ fn push_session(session: &Session, out: &mut Vec<u8>) {
     if let Some(will) = &session.will {
         push_message(&will.message, out);
         out.extend_from_slice(&[will.qos, u8::from(will.retain)]);
-        push_varint(u64::from(will.delay_s), out);
+        varint::put(out, u64::from(will.delay_s));
     }
 }
 
 fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    push_varint(bytes.len() as u64, out);
+    varint::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-fn push_varint(mut n: u64, out: &mut Vec<u8>) {
-    while n >= 0x80 {
-        out.push((n & 0x7f) as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
 fn pending(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
-    let (session, serial) = (varint(cursor)?, varint(cursor)?);
-    let packet_id = u16::try_from(varint(cursor)?).map_err(|_| RecordError::Illegal("packet identifier"))?;
+    let (session, serial) = (varint::get(cursor)?, varint::get(cursor)?);
+    let packet_id = u16::try_from(varint::get(cursor)?).map_err(|_| RecordError::Illegal("packet identifier"))?;
     let flags = cursor.u8()?;
     if flags & !(RETAIN | UNSENT | 3) != 0 {
         return Err(RecordError::Illegal("flag"));
     }
     let qos = qos(flags & 3)?;
-    let count = length(cursor)?;
+    let count = varint::get_len(cursor)?;
     if count > cursor.left() {
         return Err(RecordError::Truncated);
     }
@@ -405,7 +397,7 @@ fn message(cursor: &mut Cursor<'_>) -> Result<Message, RecordError> {
 }
 
 fn session(cursor: &mut Cursor<'_>) -> Result<Session, RecordError> {
-    let (number, client) = (varint(cursor)?, text(cursor)?.into());
+    let (number, client) = (varint::get(cursor)?, text(cursor)?.into());
     let user = if flag(cursor)? { Some(text(cursor)?.into()) } else { None };
     let expiry_s = self::number(cursor, "expiry")?;
     let away_since = if flag(cursor)? { Some(time(cursor)?) } else { None };
@@ -431,12 +423,12 @@ fn qos(byte: u8) -> Result<u8, RecordError> {
 }
 
 fn packet_id(cursor: &mut Cursor<'_>) -> Result<u16, RecordError> {
-    let id = u16::try_from(varint(cursor)?).ok().filter(|id| *id > 0);
+    let id = u16::try_from(varint::get(cursor)?).ok().filter(|id| *id > 0);
     id.ok_or(RecordError::Illegal("packet identifier"))
 }
 
 fn number(cursor: &mut Cursor<'_>, what: &'static str) -> Result<u32, RecordError> {
-    u32::try_from(varint(cursor)?).map_err(|_| RecordError::Illegal(what))
+    u32::try_from(varint::get(cursor)?).map_err(|_| RecordError::Illegal(what))
 }
 
 fn topic(cursor: &mut Cursor<'_>) -> Result<Topic, RecordError> {
@@ -444,12 +436,12 @@ fn topic(cursor: &mut Cursor<'_>) -> Result<Topic, RecordError> {
 }
 
 fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
-    let len = length(cursor)?;
+    let len = varint::get_len(cursor)?;
     core::str::from_utf8(cursor.take(len)?).map_err(|_| RecordError::Illegal("text"))
 }
 
 fn bytes(cursor: &mut Cursor<'_>) -> Result<Bytes, RecordError> {
-    let len = length(cursor)?;
+    let len = varint::get_len(cursor)?;
     Ok(Bytes::copy_from_slice(cursor.take(len)?))
 }
 
@@ -457,23 +449,4 @@ fn time(cursor: &mut Cursor<'_>) -> Result<Timestamp, RecordError> {
     let micros = cursor.u64_le()?.cast_signed();
     let time = Timestamp::from_micros(micros);
     if time.micros() == micros { Ok(time) } else { Err(RecordError::Illegal("time")) }
-}
-
-pub(crate) fn length(cursor: &mut Cursor<'_>) -> Result<usize, RecordError> {
-    usize::try_from(varint(cursor)?).map_err(|_| RecordError::Truncated)
-}
-
-fn varint(cursor: &mut Cursor<'_>) -> Result<u64, RecordError> {
-    let mut n = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = cursor.u8()?;
-        if shift == 63 && byte > 1 {
-            break;
-        }
-        n |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(n);
-        }
-    }
-    Err(RecordError::Illegal("number"))
 }

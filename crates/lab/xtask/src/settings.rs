@@ -12,10 +12,11 @@ use std::fs;
 use std::path::Path;
 
 /// The tables, each in the crate that reads the settings; the constants are in settings.rs beside it.
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 5] = [
     "crates/node/service/src/http/settings.toml",
     "crates/node/transport/src/settings.toml",
     "crates/node/node/src/config/settings.toml",
+    "crates/node/outstation/src/config/settings.toml",
     "crates/node/seal/src/config/settings.toml",
 ];
 /// The crate that has the types of the constants.

@@ -111,6 +111,13 @@ impl<S: Legal> NoDefault<S> {
     }
 }
 
+impl NoDefault<Count> {
+    /// What the table says, if it does, as a size in memory.
+    pub fn optional_size(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> Option<usize> {
+        s.optional(doc, self.0.key, |value| self.0.parse_size(value))
+    }
+}
+
 impl Flag {
     /// A setting.
     #[must_use]

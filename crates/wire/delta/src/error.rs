@@ -3,6 +3,7 @@
 use crate::{CodecId, Low};
 use core::fmt;
 use tieline_core::Truncated;
+use tieline_core::varint::VarintError;
 
 /// A payload that says nothing about the topic's value. The decoder holds its last value and waits for a whole one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,5 +51,14 @@ impl core::error::Error for DeltaError {}
 impl From<Truncated> for DeltaError {
     fn from(_: Truncated) -> Self {
         Self::Malformed("it ends too early")
+    }
+}
+
+impl From<VarintError> for DeltaError {
+    fn from(error: VarintError) -> Self {
+        Self::Malformed(match error {
+            VarintError::Truncated => "it ends too early",
+            VarintError::TooLarge => "an integer of more than 64 bits",
+        })
     }
 }

@@ -59,7 +59,6 @@ mod point;
 mod receiver;
 mod sender;
 mod stream;
-mod varint;
 #[cfg(feature = "zstd")]
 mod zstd;
 

@@ -10,10 +10,11 @@
 //!           `several` of count 0, which says that the value is still that of `base`
 //! ```
 
-use crate::{CodecId, DeltaError, Header, Kind, Low, Revision, varint};
+use crate::{CodecId, DeltaError, Header, Kind, Low, Revision};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use tieline_core::Cursor;
+use tieline_core::varint;
 
 /// The most updates in one `several`.
 pub const SEVERAL_MAX: u8 = 31;

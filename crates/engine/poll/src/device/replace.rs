@@ -51,6 +51,9 @@ impl Device {
         let is_beat_changed = self.collection.heartbeat != spec.collection.heartbeat;
         (self.gap_min, self.slow_after, self.stale_after) = (spec.gap_min, spec.slow_after, spec.stale_after);
         (self.publish, self.urgency, self.collection) = (spec.publish, spec.urgency, spec.collection);
+        if !self.publish.all {
+            self.drop_all();
+        }
         self.place = place;
         self.replace_polls(now, &spec.polls, &new);
         self.stale_first = stale_first(self.stale_after, &self.collection, &spec.polls);
@@ -82,6 +85,13 @@ impl Device {
         self.plan_polls(now);
         self.offer_poll(now, out);
         Ok(gone)
+    }
+
+    /// What waits of the topic of all points is not published any more.
+    fn drop_all(&mut self) {
+        self.all_changed = false;
+        self.timers.clear(Timer::All);
+        self.documents &= !Document::All.bit();
     }
 
     /// All topics that the device publishes.

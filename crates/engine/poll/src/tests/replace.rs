@@ -109,6 +109,30 @@ fn only_what_changed_is_published() {
 }
 
 #[test]
+fn a_topic_of_all_points_that_is_gone_is_not_published_again() {
+    // What had changed waits for its interval, or to be taken.
+    for (all_every, taken) in [(Duration::from_secs(5), true), (Duration::ZERO, false)] {
+        let first = DeviceSpec { publish: Publish { all_every, ..Publish::default() }, ..spec("d", &[1_000]) };
+        let mut poller = one(first.clone());
+        poller.handle_link(at(0), D, LinkState::Online);
+        for ms in [5, 10] {
+            poller.handle_reading(at(ms), D, read(0, 2_300 + i64::try_from(ms).unwrap()));
+            poller.handle_batch_end(at(ms), D);
+            if taken {
+                drain(&mut poller);
+            }
+        }
+        let publish = Publish { all: false, ..first.publish };
+        assert_eq!(topics(&poller.replace_device(at(20), D, DeviceSpec { publish, ..first }).unwrap()), ["d/all"]);
+        let told = drain(&mut poller);
+        poller.handle_timeout(at(20_000));
+        let told: Vec<_> =
+            told.into_iter().chain(drain(&mut poller)).filter(|line| line.starts_with("d/all")).collect();
+        assert_eq!(told, Vec::<String>::new(), "{all_every:?}");
+    }
+}
+
+#[test]
 fn a_removed_device_says_nothing_more() {
     let heartbeat = Heartbeat { point: PointId(0), every: Duration::from_secs(1), value: HeartbeatValue::Toggle };
     let collection = Collection { heartbeat: Some(heartbeat), ..Collection::POLLED };

@@ -73,7 +73,7 @@ pub(super) fn page_row(setting: &Setting, section: &str, old: &str) -> Replaced 
     let Some((cell, _)) = old.strip_prefix("| `").and_then(|row| row.split_once("` |")) else { return Ok(None) };
     // In a table of one section, words stand for its keys alone.
     let of_device = setting.key.strip_prefix("device.NAME.").filter(|_| !section.contains('.'));
-    let is_of = cell == setting.key || of_device == Some(cell) || (section, cell) == setting.place();
+    let is_of = cell == setting.key || of_device == Some(cell) || setting.key == format!("{section}.{cell}");
     if !is_of {
         return Ok(None);
     }

@@ -6,8 +6,8 @@ use super::reader::{Document, Section};
 use super::settings::{
     MQTT_AWAY_BYTES_MAX, MQTT_AWAY_MESSAGES_MAX, MQTT_AWAY_QUEUE_BYTES_MAX, MQTT_AWAY_SESSIONS_MAX, MQTT_DURABILITY,
     MQTT_KEEP_ALIVE_MAX, MQTT_LEDGER_BYTES_MAX, MQTT_LISTEN, MQTT_PACKET_BYTES_MAX, MQTT_QUEUE_BYTES_MAX,
-    MQTT_SERIES_BYTES_MAX, MQTT_SESSION_EXPIRY_MAX, MQTT_SESSIONS_MAX, MQTT_SYS_INTERVAL, MQTT_TOPICS_MAX,
-    MQTT_VALUES_BYTES_MAX,
+    MQTT_SERIES_BYTES_MAX, MQTT_SESSION_EXPIRY_MAX, MQTT_SESSIONS_MAX, MQTT_SYS_INTERVAL, MQTT_TLS_SESSIONS_MAX,
+    MQTT_TOPICS_MAX, MQTT_VALUES_BYTES_MAX, MQTT_WEBSOCKET_SESSIONS_MAX,
 };
 use std::net::SocketAddr;
 use std::path::Path;
@@ -182,7 +182,7 @@ fn read_tls(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, folder: &
     if let (Some(listen), Some(files)) = (listen, &files) {
         check_reach(doc, &s, listen, reach.over_tls(knows_clients(files)));
     }
-    let sessions_max = s.optional(doc, "sessions_max", sessions);
+    let sessions_max = MQTT_TLS_SESSIONS_MAX.optional_size(&mut s, doc);
     s.finish(doc);
     Some(MqttTls { listen: listen?, sessions_max, files: files? })
 }
@@ -198,7 +198,7 @@ fn knows_clients(files: &TlsFiles) -> bool {
 fn read_websocket(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, folder: &Path) -> Option<MqttWebSocket> {
     let mut s = s.section(doc, "websocket");
     let listen = s.required(doc, "listen", "where to listen, as in \"127.0.0.1:8083\"", parse::listen_address);
-    let sessions_max = s.optional(doc, "sessions_max", sessions);
+    let sessions_max = MQTT_WEBSOCKET_SESSIONS_MAX.optional_size(&mut s, doc);
     let path = s.or(doc, "path", "/mqtt".to_owned(), path_text);
     let hosts = s.or(doc, "hosts", Vec::new(), parse::texts);
     let wants_tls = s.has("tls");
@@ -222,9 +222,4 @@ fn path_text(value: &DeValue<'_>) -> Result<String, String> {
     let text = parse::text(value)?;
     let is_path = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'?');
     if is_path { Ok(text) } else { Err("a path that begins with / and has no ?, as in \"/mqtt\"".to_owned()) }
-}
-
-/// A limit of the sessions of one listener, within the range of that of all.
-fn sessions(value: &DeValue<'_>) -> Result<usize, String> {
-    MQTT_SESSIONS_MAX.parse_size(value)
 }

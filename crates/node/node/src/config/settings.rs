@@ -42,6 +42,10 @@ pub const MQTT_KEEP_ALIVE_MAX: Span = Span::or_zero("keep_alive_max", 0, 1000, 6
 pub const MQTT_DURABILITY: Choice<3> = Choice::new("durability", ["synced", "written", "memory"], 0);
 /// `mqtt.ledger_bytes_max`.
 pub const MQTT_LEDGER_BYTES_MAX: Size = Size::new("ledger_bytes_max", 1 << 30, 1 << 20, 1 << 40);
+/// `mqtt.tls.sessions_max`.
+pub const MQTT_TLS_SESSIONS_MAX: NoDefault<Count> = NoDefault::new(Count::new("sessions_max", 1, 1, 1_000_000));
+/// `mqtt.websocket.sessions_max`.
+pub const MQTT_WEBSOCKET_SESSIONS_MAX: NoDefault<Count> = NoDefault::new(Count::new("sessions_max", 1, 1, 1_000_000));
 /// `mqtt.sys_interval`.
 pub const MQTT_SYS_INTERVAL: Span = Span::or_zero("sys_interval", 10_000, 1000, 86_400_000);
 /// `access.loopback`.
@@ -308,3 +312,22 @@ pub const DEVICE_SIMULATED_FAULTS_EVERY: NoDefault<Span> =
     NoDefault::new(Span::new("every", 1000, 1000, 31_536_000_000));
 /// `device.NAME.simulated.faults.for`.
 pub const DEVICE_SIMULATED_FAULTS_FOR: Span = Span::new("for", 60_000, 10, 31_536_000_000);
+/// `topic.type`.
+pub const TOPIC_TYPE: Choice<5> = Choice::new("type", ["any", "point", "json", "text", "binary"], 0);
+/// `topic.keep.events`.
+pub const TOPIC_KEEP_EVENTS: Count = Count::new("events", 1000, 1, 1_000_000);
+/// `topic.keep.span`.
+pub const TOPIC_KEEP_SPAN: NoDefault<Span> = NoDefault::new(Span::new("span", 1000, 1000, 3_153_600_000_000));
+/// `topic.remove.after`.
+pub const TOPIC_REMOVE_AFTER: NoDefault<Span> = NoDefault::new(Span::new("after", 100, 100, 3_153_600_000_000));
+/// `topic.remove.idle`.
+pub const TOPIC_REMOVE_IDLE: NoDefault<Span> = NoDefault::new(Span::new("idle", 100, 100, 3_153_600_000_000));
+/// `topic.remove.unsubscribed`.
+pub const TOPIC_REMOVE_UNSUBSCRIBED: NoDefault<Span> =
+    NoDefault::new(Span::new("unsubscribed", 100, 100, 3_153_600_000_000));
+/// `topic.remove.with_publisher`.
+pub const TOPIC_REMOVE_WITH_PUBLISHER: Flag = Flag::new("with_publisher", false);
+/// `view.delay`.
+pub const VIEW_DELAY: Span = Span::new("delay", 0, 0, 604_800_000);
+/// `view.throttle`.
+pub const VIEW_THROTTLE: Span = Span::new("throttle", 0, 0, 86_400_000);

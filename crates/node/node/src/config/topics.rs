@@ -1,18 +1,16 @@
 //! `[[topic]]`: what topics hold, how much of it is kept, and for how long.
 
-use super::parse;
 use super::reader::{Document, Section};
-use std::time::Duration;
+use super::settings::{
+    TOPIC_KEEP_EVENTS, TOPIC_KEEP_SPAN, TOPIC_REMOVE_AFTER, TOPIC_REMOVE_IDLE, TOPIC_REMOVE_UNSUBSCRIBED,
+    TOPIC_REMOVE_WITH_PUBLISHER, TOPIC_TYPE,
+};
 use tieline_core::Filter;
 use tieline_topics::{Keep, Removal};
 use toml::de::DeValue;
 
-const SECOND: Duration = Duration::from_secs(1);
-const DAY: Duration = Duration::from_secs(86_400);
 /// Rules of one node: each new topic is matched with them.
 const RULES_MAX: usize = 1000;
-/// Events of a topic, unless the rule says.
-const EVENTS: usize = 1000;
 
 /// What a topic may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,17 +26,6 @@ pub enum TopicKind {
     Text,
     /// Bytes.
     Binary,
-}
-
-impl TopicKind {
-    /// Their words.
-    pub const ALL: [(&'static str, Self); 5] = [
-        ("any", Self::Any),
-        ("point", Self::Point),
-        ("json", Self::Json),
-        ("text", Self::Text),
-        ("binary", Self::Binary),
-    ];
 }
 
 /// What is declared of the topics that a filter selects.
@@ -66,24 +53,22 @@ pub fn read_topics(all: Vec<Section<'_>>, doc: &mut Document<'_>) -> Vec<TopicRu
 
 fn read_topic(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<TopicRule> {
     let filter = s.required(doc, "filter", "the filter of the topics, as in \"site/+/notes\"", filter);
-    let kind = s.or(doc, "type", TopicKind::Any, parse::word(&TopicKind::ALL));
+    let kinds = [TopicKind::Any, TopicKind::Point, TopicKind::Json, TopicKind::Text, TopicKind::Binary];
+    let kind = TOPIC_TYPE.read(&mut s, doc, kinds);
     let keep = s.has("keep").then(|| {
         let mut inner = s.section(doc, "keep");
-        let events = inner.or(doc, "events", EVENTS, |v| {
-            parse::integer(1..=1_000_000_u32)(v).map(|n| usize::try_from(n).unwrap_or(usize::MAX))
-        });
-        let span = inner.optional(doc, "span", parse::duration(SECOND..=36_500 * DAY));
+        let events = TOPIC_KEEP_EVENTS.read_size(&mut inner, doc);
+        let span = TOPIC_KEEP_SPAN.optional(&mut inner, doc);
         inner.finish(doc);
         Keep { events, span }
     });
     let mut remove = Removal::default();
     if s.has("remove") {
         let mut inner = s.section(doc, "remove");
-        let span = || parse::duration(Duration::from_millis(100)..=36_500 * DAY);
-        remove.after = inner.optional(doc, "after", span());
-        remove.idle = inner.optional(doc, "idle", span());
-        remove.unsubscribed = inner.optional(doc, "unsubscribed", span());
-        remove.with_publisher = inner.or(doc, "with_publisher", false, parse::boolean);
+        remove.after = TOPIC_REMOVE_AFTER.optional(&mut inner, doc);
+        remove.idle = TOPIC_REMOVE_IDLE.optional(&mut inner, doc);
+        remove.unsubscribed = TOPIC_REMOVE_UNSUBSCRIBED.optional(&mut inner, doc);
+        remove.with_publisher = TOPIC_REMOVE_WITH_PUBLISHER.read(&mut inner, doc);
         inner.finish(doc);
     }
     s.finish(doc);

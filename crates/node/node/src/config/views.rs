@@ -1,13 +1,12 @@
 //! `[[view]]`: topics derived from topics.
 
 use super::reader::{Document, Section};
+use super::settings::{VIEW_DELAY, VIEW_THROTTLE};
 use super::{Checks, parse};
-use std::time::Duration;
 use tieline_core::Filter;
 use tieline_views::{Aggregate, Condition, Operation, Pick, Pointer, Template, View};
 use toml::de::DeValue;
 
-const DAY: Duration = Duration::from_secs(86_400);
 /// Views of one node.
 const VIEWS_MAX: usize = 1000;
 
@@ -59,8 +58,8 @@ fn read_view(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<View> {
             "aggregate beside it".to_owned(),
         );
     }
-    let delay = s.or(doc, "delay", Duration::ZERO, parse::duration(Duration::ZERO..=7 * DAY));
-    let throttle = s.or(doc, "throttle", Duration::ZERO, parse::duration(Duration::ZERO..=DAY));
+    let delay = VIEW_DELAY.read(&mut s, doc);
+    let throttle = VIEW_THROTTLE.read(&mut s, doc);
     s.finish(doc);
     Some(View {
         name: name?.into(),

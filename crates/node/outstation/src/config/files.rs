@@ -12,10 +12,9 @@
 //! idle_timeout = "60s"         # an open file that is left alone so long is closed
 //! ```
 
+use super::settings::{FILES_BLOCK_BYTES_MAX, FILES_IDLE_TIMEOUT, FILES_OPEN_MAX, FILES_SIZE_MAX, FILES_WRITABLE};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tieline_dnp3::outstation::FileConfig;
-use tieline_service::parse;
 use tieline_service::reader::{Document, Section};
 use toml::de::DeValue;
 
@@ -38,7 +37,8 @@ impl FolderConfig {
     /// A folder that is only read, by any master.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
-        Self { root, writable: false, size_max: 16_000_000, user: None, limits: FileConfig::default() }
+        let (writable, size_max) = (FILES_WRITABLE.default, FILES_SIZE_MAX.default);
+        Self { root, writable, size_max, user: None, limits: FileConfig::default() }
     }
 }
 
@@ -54,7 +54,6 @@ pub(super) fn read(doc: &mut Document<'_>, parent: &mut Section<'_>, folder: &Pa
     };
     let expected = "the path of a folder";
     let root = s.required(doc, "root", expected, text(expected)).unwrap_or_default();
-    let default = FolderConfig::new(folder.join(root));
     let user = s.optional(doc, "user", text("the name of a user"));
     let password_file = s.optional(doc, "password_file", text("the path of a file"));
     if user.is_some() != password_file.is_some() {
@@ -62,21 +61,16 @@ pub(super) fn read(doc: &mut Document<'_>, parent: &mut Section<'_>, folder: &Pa
         doc.report(s.at(), &s.key(key), "nothing".to_owned(), "user and password_file together".to_owned());
     }
     let limits = FileConfig {
-        handles_max: s.or(doc, "open_max", default.limits.handles_max, parse::integer(1..=64)),
-        block_bytes_max: s.or(doc, "block_bytes_max", default.limits.block_bytes_max, parse::integer(64..=2030)),
-        idle_timeout: s.or(
-            doc,
-            "idle_timeout",
-            default.limits.idle_timeout,
-            parse::duration(Duration::from_secs(1)..=Duration::from_secs(3600)),
-        ),
+        handles_max: FILES_OPEN_MAX.read(&mut s, doc),
+        block_bytes_max: FILES_BLOCK_BYTES_MAX.read(&mut s, doc),
+        idle_timeout: FILES_IDLE_TIMEOUT.read(&mut s, doc),
     };
     let config = FolderConfig {
-        writable: s.or(doc, "writable", default.writable, parse::boolean),
-        size_max: s.or(doc, "size_max", default.size_max, parse::bytes(1..=u64::from(u32::MAX))),
+        root: folder.join(root),
+        writable: FILES_WRITABLE.read(&mut s, doc),
+        size_max: FILES_SIZE_MAX.read(&mut s, doc),
         user: user.zip(password_file.map(|file| folder.join(file))),
         limits,
-        ..default
     };
     s.finish(doc);
     Some(config)

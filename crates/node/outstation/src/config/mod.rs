@@ -31,6 +31,7 @@ mod attributes;
 mod files;
 #[cfg(test)]
 mod secure_tests;
+mod settings;
 mod several;
 
 pub use files::FolderConfig;
@@ -39,7 +40,6 @@ pub use several::load_all;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
 use tieline_dnp3::app::CommandStatus;
 use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::outstation::{
@@ -48,6 +48,7 @@ use tieline_dnp3::outstation::{
 use tieline_dnp3::{Classes, DoubleBit, Flags, Measured, Measurement, PointType};
 use tieline_service::parse;
 use tieline_service::reader::{ConfigError, Document, Expected, Findings, Section, read_text};
+use tieline_service::setting::Legal;
 use tieline_transport::classes::{event_class, event_classes};
 use tieline_transport::secure::{StationSecurity, read_station_security};
 use toml::de::DeValue;
@@ -119,33 +120,27 @@ pub fn from_text(file: &str, text: &str) -> Result<OutstationFile, ConfigError> 
     if findings.is_empty() { Ok(read) } else { Err(ConfigError(findings.sorted())) }
 }
 
-const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
-
 fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> OutstationFile {
     let default = OutstationConfig::default();
-    let wait = || parse::duration(Duration::from_millis(1)..=HOUR);
     let unsolicited = read_unsolicited(doc, &mut s);
     // A number, or tables of several.
     let master = s.optional(doc, "master", |v| match v {
         DeValue::Array(_) => Ok(None),
-        _ => parse::integer(0..=65_519)(v).map(Some),
+        _ => settings::MASTER.parse(v).map(Some),
     });
     let config = OutstationConfig {
-        address: s.or(doc, "address", default.address, parse::integer(0..=65_519)),
-        master: master.flatten().unwrap_or(default.master),
-        answers_self_address: s.or(doc, "self_address", default.answers_self_address, parse::boolean),
-        confirm_timeout: s.or(doc, "confirm_timeout", default.confirm_timeout, wait()),
-        select_timeout: s.or(doc, "select_timeout", default.select_timeout, wait()),
-        controls_max: s.or(doc, "controls_max", default.controls_max, parse::integer(1..=255)),
-        need_time_every: s.optional(doc, "need_time_every", wait()),
+        address: settings::ADDRESS.read(&mut s, doc),
+        master: master.flatten().unwrap_or(settings::MASTER.default),
+        answers_self_address: settings::SELF_ADDRESS.read(&mut s, doc),
+        confirm_timeout: settings::CONFIRM_TIMEOUT.read(&mut s, doc),
+        select_timeout: settings::SELECT_TIMEOUT.read(&mut s, doc),
+        controls_max: settings::CONTROLS_MAX.read(&mut s, doc),
+        need_time_every: settings::NEED_TIME_EVERY.optional(&mut s, doc),
         // Nobody has compared the clock of this machine with that of a master.
         clock_synchronized: false,
-        event_limits: EventLimits::all(s.or(doc, "events_max", 1000, parse::integer(1..=65_535))),
-        unsolicited: s.or(doc, "unsolicited", true, parse::boolean).then_some(unsolicited),
-        lean: s
-            .or(doc, "lean", false, parse::boolean)
-            .then_some(LeanConfig { side: Side::Accepts, carrier: Carrier::Stream }),
+        event_limits: EventLimits::all(settings::EVENTS_MAX.read(&mut s, doc)),
+        unsolicited: settings::UNSOLICITED.read(&mut s, doc).then_some(unsolicited),
+        lean: settings::LEAN.read(&mut s, doc).then_some(LeanConfig { side: Side::Accepts, carrier: Carrier::Stream }),
         ..default
     };
     let points = read_points(doc, &mut s);
@@ -179,21 +174,14 @@ fn read_points(doc: &mut Document<'_>, s: &mut Section<'_>) -> Vec<OutstationPoi
 }
 
 fn read_unsolicited(doc: &mut Document<'_>, s: &mut Section<'_>) -> UnsolicitedConfig {
-    let wait = || parse::duration(Duration::from_millis(1)..=HOUR);
-    let default = UnsolicitedConfig::default();
     UnsolicitedConfig {
-        confirm_timeout: s.or(doc, "unsolicited_confirm_timeout", 5 * SECOND, wait()),
-        retries_max: s.optional(doc, "unsolicited_retries_max", parse::integer(0..=65_535)),
-        hold_time: s.or(doc, "unsolicited_hold_time", Duration::ZERO, parse::duration(Duration::ZERO..=HOUR)),
-        events_before_hold_ends: s.or(
-            doc,
-            "unsolicited_hold_events",
-            default.events_before_hold_ends,
-            parse::integer(1..=65_535),
-        ),
+        confirm_timeout: settings::UNSOLICITED_CONFIRM_TIMEOUT.read(s, doc),
+        retries_max: settings::UNSOLICITED_RETRIES_MAX.optional(s, doc),
+        hold_time: settings::UNSOLICITED_HOLD_TIME.read(s, doc),
+        events_before_hold_ends: settings::UNSOLICITED_HOLD_EVENTS.read(s, doc),
         protection: s.or(doc, "unsolicited_protection", Classes::NONE, event_classes),
-        events_max: s.or(doc, "unsolicited_events_max", 100, parse::integer(1..=65_535)),
-        ..default
+        events_max: settings::UNSOLICITED_EVENTS_MAX.read(s, doc),
+        ..UnsolicitedConfig::default()
     }
 }
 
@@ -201,7 +189,7 @@ fn read_masters(doc: &mut Document<'_>, s: &mut Section<'_>) -> Vec<MasterFile> 
     let mut masters: Vec<MasterFile> = Vec::new();
     for mut section in s.array(doc, "master") {
         let (place, key) = (section.at(), section.key("address"));
-        let address = section.required(doc, "address", "the link address of the master", parse::integer(0..=65_519));
+        let address = section.required(doc, "address", "the link address of the master", |v| settings::MASTER.parse(v));
         let from = section.optional(doc, "from", |v| {
             v.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| "an IP address".to_owned())
         });
@@ -355,6 +343,7 @@ fn zero(point_type: PointType) -> Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn check(text: &str, expect: Result<usize, &[&str]>) {
         let found = from_text("o.toml", text).map(|file| file.points.len());
@@ -367,7 +356,7 @@ mod tests {
     fn a_hold_time_has_an_end() {
         let file = from_text("o.toml", "unsolicited_hold_time='2s'\nunsolicited_hold_events=3\n").unwrap();
         let unsolicited = file.config.unsolicited.unwrap();
-        assert_eq!((unsolicited.hold_time, unsolicited.events_before_hold_ends), (2 * SECOND, 3));
+        assert_eq!((unsolicited.hold_time, unsolicited.events_before_hold_ends), (Duration::from_secs(2), 3));
         check(
             "unsolicited_hold_events=0\n",
             Err(&["o.toml:1:25: unsolicited_hold_events: found 0, expected a whole number from 1 to 65535"]),

@@ -9,11 +9,12 @@
 //! address = 12
 //! ```
 
-use super::{OutstationFile, read_file};
+use super::{OutstationFile, read_file, settings};
 use std::path::{Path, PathBuf};
 use tieline_dnp3::channel::MEMBERS_MAX;
 use tieline_service::parse;
 use tieline_service::reader::{ConfigError, Document, Finding, Findings, Section, read_text};
+use tieline_service::setting::Legal;
 
 /// An outstation, and where it was named.
 struct Named {
@@ -64,7 +65,7 @@ fn read_named(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> Opti
     let expected = "the name of an outstation's file, as in \"relay.toml\"";
     let at = s.value_at("config");
     let (key, name) = (s.key("config"), s.required(doc, "config", expected, parse::text));
-    let address = s.optional(doc, "address", parse::integer(0..=65_519));
+    let address = s.optional(doc, "address", |v| settings::ADDRESS.parse(v));
     s.finish(doc);
     let name = name?;
     let path = folder.join(&name);

@@ -1,8 +1,9 @@
 //! From a base and hunks to the value.
 
-use crate::{DeltaError, varint};
+use crate::DeltaError;
 use alloc::vec::Vec;
 use tieline_core::Cursor;
+use tieline_core::varint;
 
 pub(super) fn apply(base: &[u8], delta: &[u8], value_bytes_max: usize, out: &mut Vec<u8>) -> Result<(), DeltaError> {
     let (mut rest, mut hunks) = (Cursor::new(base), Cursor::new(delta));

@@ -5,8 +5,8 @@
 //! a budget of compared bytes: what is left when it is spent is one hunk. Output is bounded by the caller, who sends the
 //! whole value where it would be more.
 
-use crate::varint;
 use alloc::vec::Vec;
+use tieline_core::varint;
 
 /// Equal bytes that are not worth a hunk of their own: they would cost as much.
 const GAP: usize = 4;

@@ -2,7 +2,7 @@
 
 use super::number::{Decimal, Number};
 use super::{PointState, Unit};
-use crate::varint;
+use tieline_core::varint;
 use tieline_core::{Point, Value};
 
 /// Places tried for a double that is not yet kept as a decimal.

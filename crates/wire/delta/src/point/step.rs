@@ -15,9 +15,10 @@
 use super::number::Number;
 use super::whole::{legal_time, parse_quality};
 use super::{PointState, Unit};
-use crate::{DeltaError, varint};
+use crate::DeltaError;
 use alloc::vec::Vec;
 use tieline_core::Cursor;
+use tieline_core::varint;
 
 const NUMBER_STEP: u64 = 1;
 const NUMBER_XOR: u64 = 2;

@@ -1,9 +1,10 @@
 use super::*;
+use crate::DeltaError;
 use crate::tests::points::point;
-use crate::{DeltaError, varint};
 use alloc::vec;
 use proptest::prelude::*;
 use tieline_core::Value;
+use tieline_core::varint;
 
 const LIMIT: usize = 1 << 16;
 

@@ -14,9 +14,10 @@
 
 use super::number::{Decimal, Number};
 use super::{PointState, Unit};
-use crate::{DeltaError, varint};
+use crate::DeltaError;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use tieline_core::varint;
 use tieline_core::{Cursor, Quality, Timestamp};
 
 pub(super) const QUALITY: u8 = 1 << 5;
