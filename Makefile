@@ -29,7 +29,7 @@ bench: $(CONSOLE)
 
 # What the tests need of the system. Only what is absent is installed.
 packages:
-	@bash .ci/packages build-essential:cc cmake:cmake mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark chromium:chromium \
+	@bash .ci/packages build-essential:cc cmake:cmake mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark iproute2:ip chromium:chromium \
 		fonts-dejavu-core: libzmq3-dev: libmodbus-dev: pkg-config:pkg-config softhsm2:softhsm2-util curl:curl openssl:openssl valgrind:valgrind
 
 $(VENV): interop/requirements.txt

@@ -1,4 +1,5 @@
-//! One socket for datagrams to and from many peers, whose machine says where each goes.
+//! One socket for datagrams to and from many peers, whose machine says where each goes. Frames of a packet socket are datagrams
+//! that say it themselves.
 //!
 //! ```text
 //! one socket ── datagram, who sent it ──▶ DatagramMachine ── events ──▶ EndpointOwner
@@ -11,7 +12,7 @@
 //! the socket has no room, the machine keeps what it has.
 
 use crate::counters::add;
-use crate::{Marks, Shard};
+use crate::{Marks, PacketSocket, Shard};
 use socket2::SockRef;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -20,7 +21,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::{Instant, Now};
-use tokio::io::Interest;
+use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -40,9 +41,11 @@ const UNREAD_BYTES: usize = 4 << 20;
 pub trait DatagramMachine {
     /// What its owner learns.
     type Event;
+    /// Where datagrams come from and go to; nothing where they say so themselves, as frames of Ethernet do.
+    type Address: Copy + fmt::Debug;
 
     /// Takes a datagram and the address that it came from.
-    fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]);
+    fn handle_datagram(&mut self, now: Now, from: Self::Address, datagram: &[u8]);
 
     /// Lets deadlines that have passed take effect.
     fn handle_timeout(&mut self, now: Now);
@@ -51,7 +54,7 @@ pub trait DatagramMachine {
     fn timeout(&self) -> Option<Instant>;
 
     /// Appends the next datagram to `out`, which is empty, and says where it goes to.
-    fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> Option<SocketAddr>;
+    fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> Option<Self::Address>;
 
     /// The next thing that the owner must know.
     fn poll_event(&mut self, now: Now) -> Option<Self::Event>;
@@ -90,10 +93,54 @@ impl<M> fmt::Debug for Endpoint<M> {
 }
 
 /// What the socket has not taken yet.
-#[derive(Default)]
-struct Outgoing {
+struct Outgoing<A> {
     datagram: Vec<u8>,
-    to: Option<SocketAddr>,
+    to: Option<A>,
+}
+
+/// A socket of datagrams.
+trait DatagramSocket {
+    type Address: Copy + fmt::Debug;
+
+    /// Waits until it can be read, or written.
+    async fn ready(&self, interest: Interest) -> io::Result<Ready>;
+
+    fn try_send(&self, datagram: &[u8], to: Self::Address) -> io::Result<usize>;
+
+    fn try_receive(&self, datagram: &mut [u8]) -> io::Result<(usize, Self::Address)>;
+}
+
+impl DatagramSocket for UdpSocket {
+    type Address = SocketAddr;
+
+    async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        Self::ready(self, interest).await
+    }
+
+    fn try_send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.try_send_to(datagram, to)
+    }
+
+    fn try_receive(&self, datagram: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.try_recv_from(datagram)
+    }
+}
+
+/// Frames say themselves where they go.
+impl DatagramSocket for Rc<PacketSocket> {
+    type Address = ();
+
+    async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        PacketSocket::ready(self, interest).await
+    }
+
+    fn try_send(&self, datagram: &[u8], (): ()) -> io::Result<usize> {
+        PacketSocket::try_send(self, datagram)
+    }
+
+    fn try_receive(&self, datagram: &mut [u8]) -> io::Result<(usize, ())> {
+        Ok((PacketSocket::try_receive(self, datagram)?, ()))
+    }
 }
 
 /// Why sending stopped.
@@ -155,7 +202,10 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
         local: SocketAddr,
         marks: Option<Marks>,
         owner: impl EndpointOwner<M> + 'static,
-    ) -> io::Result<(SocketAddr, JoinHandle<()>)> {
+    ) -> io::Result<(SocketAddr, JoinHandle<()>)>
+    where
+        M: DatagramMachine<Address = SocketAddr>,
+    {
         let socket = UdpSocket::bind(local).await?;
         marks.map_or(Ok(()), |marks| marks.apply(&socket))?;
         let options = SockRef::from(&socket);
@@ -167,14 +217,33 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
         Ok((address, task))
     }
 
-    async fn run(self, socket: &UdpSocket, mut owner: impl EndpointOwner<M>) {
-        let mut out = Outgoing::default();
+    /// Serves a packet socket until [`Endpoint::close`]. Returns the task that serves it.
+    ///
+    /// # Errors
+    /// The system does not take the marks.
+    pub fn start_packets(
+        &self,
+        socket: Rc<PacketSocket>,
+        marks: Option<Marks>,
+        owner: impl EndpointOwner<M> + 'static,
+    ) -> io::Result<JoinHandle<()>>
+    where
+        M: DatagramMachine<Address = ()>,
+    {
+        marks.map_or(Ok(()), |marks| socket.set_priority(marks.priority))?;
+        socket.set_unread_bytes(UNREAD_BYTES)?;
+        let endpoint = self.clone();
+        Ok(tokio::task::spawn_local(async move { endpoint.run(&socket, owner).await }))
+    }
+
+    async fn run(self, socket: &impl DatagramSocket<Address = M::Address>, mut owner: impl EndpointOwner<M>) {
+        let mut out = Outgoing { datagram: Vec::new(), to: None };
         loop {
             self.tell(&mut owner);
             let sent = self.send(socket, &mut out);
             if self.0.is_closing.get() {
                 // What is left is sent as soon as there is room, or not at all.
-                let has_room = sent != Sent::All && timeout(CLOSE_WAIT, socket.writable()).await.is_ok();
+                let has_room = sent != Sent::All && timeout(CLOSE_WAIT, socket.ready(Interest::WRITABLE)).await.is_ok();
                 if has_room && self.send(socket, &mut out) == Sent::Batch {
                     continue;
                 }
@@ -212,7 +281,7 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
         }
     }
 
-    fn send(&self, socket: &UdpSocket, out: &mut Outgoing) -> Sent {
+    fn send(&self, socket: &impl DatagramSocket<Address = M::Address>, out: &mut Outgoing<M::Address>) -> Sent {
         let counters = self.0.shard.counters();
         for _ in 0..BATCH_MAX {
             if out.to.is_none() {
@@ -221,7 +290,7 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
                 out.to = self.0.machine.borrow_mut().poll_transmit(now, &mut out.datagram);
             }
             let Some(to) = out.to else { return Sent::All };
-            match socket.try_send_to(&out.datagram, to) {
+            match socket.try_send(&out.datagram, to) {
                 Ok(count) => {
                     add(&counters.messages_out, 1);
                     add(&counters.writes, 1);
@@ -229,7 +298,7 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sent::Blocked,
                 Err(error) => {
-                    tracing::debug!(%to, %error, "a datagram cannot be sent");
+                    tracing::debug!(?to, %error, "a datagram cannot be sent");
                     add(&counters.datagrams_unsent, 1);
                 }
             }
@@ -239,11 +308,11 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
     }
 
     /// Takes what has come; false when the socket cannot be read.
-    fn receive(&self, socket: &UdpSocket) -> bool {
+    fn receive(&self, socket: &impl DatagramSocket<Address = M::Address>) -> bool {
         let (shard, counters) = (&self.0.shard, self.0.shard.counters());
         let mut input = shard.input.borrow_mut();
         for _ in 0..BATCH_MAX {
-            match socket.try_recv_from(&mut input) {
+            match socket.try_receive(&mut input) {
                 Ok((count, from)) => {
                     add(&counters.reads, 1);
                     add(&counters.bytes_in, count);

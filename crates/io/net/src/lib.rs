@@ -10,7 +10,8 @@
 //! its socket cannot take them. Timers are lazy: moving a deadline to a later time costs nothing until the old deadline
 //! fires.
 //!
-//! A protocol of datagrams with many peers on one socket has an [`Endpoint`] in place of sessions.
+//! A protocol of datagrams with many peers on one socket has an [`Endpoint`] in place of sessions; so has one of bare frames of
+//! Ethernet, on a [`PacketSocket`].
 //!
 //! Read first: `session.rs`, then `connection.rs`, `connect.rs` and `listen.rs`; `endpoint.rs` stands by itself.
 
@@ -27,6 +28,7 @@ mod linger;
 mod listen;
 mod mailbox;
 mod marks;
+mod packet;
 mod proxy;
 mod serial;
 mod session;
@@ -49,6 +51,7 @@ pub use endpoint::{DatagramMachine, Endpoint, EndpointOwner};
 pub use limits::Limits;
 pub use listen::{Accepted, ListenConfig, ListenOver, Listener, Place, TlsListen, Together};
 pub use marks::Marks;
+pub use packet::PacketSocket;
 pub use proxy::{Block, Trusted, read_header};
 pub use serial::{Flow, Parity, SerialConfig};
 pub use session::{Owner, Session};

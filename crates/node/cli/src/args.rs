@@ -13,6 +13,7 @@ use crate::delta::DeltaVerb;
 use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
+use crate::goose::args::GooseVerb;
 use crate::import::args::ImportVerb;
 use crate::run::args::RunArgs;
 use crate::seal::args::SealVerb;
@@ -138,6 +139,9 @@ pub enum Verb {
     /// Speak IEC 60870-5-104 without a node
     #[command(subcommand)]
     Iec104(Iec104Verb),
+    /// Speak GOOSE (IEC 61850-8-1) without a node
+    #[command(subcommand)]
+    Goose(GooseVerb),
     /// Seal and open messages of the Brazilian financial network (RSFN), as files or as a server
     #[command(subcommand)]
     Seal(SealVerb),

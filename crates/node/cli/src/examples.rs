@@ -204,6 +204,19 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "goose listen",
+        &[
+            "tieline goose listen eth1",
+            "tieline goose listen eth1 --control-block 'IED7LD0/LLN0$GO$gcb01' --changes --json",
+        ],
+    ),
+    (
+        "goose publish",
+        &[
+            "tieline goose publish eth1 interlock.csv --control-block 'TESTLD0/LLN0$GO$gcb01' --data-set 'TESTLD0/LLN0$ds01' --destination 01:0c:cd:01:00:70",
+        ],
+    ),
+    (
         "dnp3 outstation",
         &[
             "tieline dnp3 outstation --config relay.toml",

@@ -19,6 +19,7 @@ mod discover;
 mod dnp3;
 mod examples;
 mod exit;
+mod goose;
 mod history;
 mod import;
 mod lines;
@@ -104,6 +105,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Modbus(ModbusVerb::Server(args)) => serve::modbus::server(&args),
         Verb::Bacnet(BacnetVerb::Server(args)) => serve::bacnet::server(&args),
         Verb::Iec104(Iec104Verb::Server(args)) => serve::iec104::server(&args),
+        Verb::Goose(verb) => goose::goose(&verb),
         Verb::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut examples::command(), "tieline", &mut script);

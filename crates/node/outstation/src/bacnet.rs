@@ -102,6 +102,7 @@ impl Simulated {
 
 impl DatagramMachine for Simulated {
     type Event = ServerEvent;
+    type Address = SocketAddr;
 
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
         let SocketAddr::V4(from) = from else { return };

@@ -2,6 +2,8 @@
 
 mod sys;
 
+pub(crate) use sys::register;
+
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::termios::{
     ControlModes, InputModes, OptionalActions, SpecialCodeIndex, Termios, ioctl_tiocexcl, tcgetattr, tcsetattr,
@@ -82,7 +84,7 @@ impl SerialStream {
         tcsetattr(&line, OptionalActions::Flush, &termios).map_err(|error| named("cannot be set so", error))?;
         // Programs that know nothing of the lock are kept out too.
         ioctl_tiocexcl(&line).map_err(|error| named("cannot be had alone", error))?;
-        Ok(Self { line: sys::register(line)?, path: path.into(), config, rests_until: None })
+        Ok(Self { line: register(line)?, path: path.into(), config, rests_until: None })
     }
 
     pub(crate) fn path(&self) -> Rc<str> {

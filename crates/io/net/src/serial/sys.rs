@@ -1,4 +1,4 @@
-//! Registers a device file with the runtime.
+//! Registers a device file, or a socket of a kind that the runtime does not have, with the runtime.
 
 #![expect(unsafe_code, reason = "the runtime's only way to register a file descriptor")]
 
@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 
 /// Lets the runtime tell when `file` can be read or written.
-pub(super) fn register(file: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn register(file: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open, is the same descriptor all its life, and is closed only when it is dropped, which
     // the `AsyncFd` that owns it does after it has deregistered it.
     let registered = unsafe { AsyncFd::register(file) };

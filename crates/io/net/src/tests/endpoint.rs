@@ -19,6 +19,7 @@ struct Mirror {
 
 impl DatagramMachine for Mirror {
     type Event = (SocketAddr, Vec<u8>);
+    type Address = SocketAddr;
 
     fn handle_datagram(&mut self, _now: Now, from: SocketAddr, datagram: &[u8]) {
         self.out.push_back((from, datagram.to_vec()));

@@ -2,6 +2,7 @@ mod descriptors;
 pub(crate) mod echo;
 mod endpoint;
 mod linger;
+mod packet;
 mod receipts;
 mod reconnect;
 mod serial;

@@ -6,6 +6,7 @@
 mod bacnet;
 mod deltas;
 mod extensions;
+mod goose;
 mod iec104;
 mod layers;
 pub(crate) mod machines;
@@ -17,7 +18,7 @@ mod pair;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 29] = [
+pub const TARGETS: [(&str, Target); 31] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -39,6 +40,8 @@ pub const TARGETS: [(&str, Target); 29] = [
     ("delta_decoder", deltas::decoder),
     ("delta_hunk", deltas::hunk),
     ("delta_intake", deltas::intake),
+    ("goose_frame", goose::frame),
+    ("goose_subscriber", goose::subscriber),
     ("iec104_frame", iec104::frame),
     ("iec104_client", iec104::client),
     ("iec104_server", iec104::server),

@@ -197,7 +197,11 @@ fn compare(text: &str, line: usize, point: &PointConfig) {
                 assert_eq!((found.kind, orders(found)), (expect.kind, orders(expect)), "{format}");
             }
         }
-        PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Iec104(_) | PointAddress::Simulated(_) => {}
+        PointAddress::Modbus(_)
+        | PointAddress::Bacnet(_)
+        | PointAddress::Iec104(_)
+        | PointAddress::Goose(_)
+        | PointAddress::Simulated(_) => {}
     }
 }
 
@@ -215,7 +219,11 @@ fn compare_revert(default: &str, point: &PointConfig) {
             }
             Ok(_) | Err(_) => RevertTo::Previous,
         },
-        PointAddress::Dnp3(_) | PointAddress::Bacnet(_) | PointAddress::Iec104(_) | PointAddress::Simulated(_) => {
+        PointAddress::Dnp3(_)
+        | PointAddress::Bacnet(_)
+        | PointAddress::Iec104(_)
+        | PointAddress::Goose(_)
+        | PointAddress::Simulated(_) => {
             return;
         }
     };

@@ -409,6 +409,7 @@ fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
             | Protocol::Modbus(_)
             | Protocol::Bacnet(_)
             | Protocol::Iec104(_)
+            | Protocol::Goose(_)
             | Protocol::Simulated(_),
             _,
         ) => None,

@@ -6,6 +6,7 @@ use super::collection::{
     read_networks, read_polls,
 };
 use super::dnp3::{read_dnp3_device, read_polls as read_dnp3_polls};
+use super::goose::{GooseConfig, read_goose, with_role};
 use super::hub::check_network;
 use super::iec104::{read_iec104, read_polls as read_iec104_polls, with_mode};
 use super::modbus::read_modbus;
@@ -65,6 +66,19 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
+    /// Where it is, in words; none of a device that is not outside.
+    #[must_use]
+    pub fn address(&self) -> Option<String> {
+        let goose = self.protocol.goose().map(GooseConfig::address);
+        self.transport.as_ref().map(ToString::to_string).or(goose)
+    }
+
+    /// The network interface whose one socket it shares with others.
+    #[must_use]
+    pub fn interface(&self) -> Option<&str> {
+        self.protocol.goose().map(|goose| &*goose.interface)
+    }
+
     /// Whether the device keeps the past of points itself, which is read when it has been away.
     #[must_use]
     pub fn keeps_past(&self) -> bool {
@@ -224,7 +238,7 @@ pub fn read_device<'a>(
         let expected = format!("a topic that matches names.topics, {pattern}");
         doc.report(s.value_at("topic"), &s.key("topic"), format!("{:?}", topic.as_str()), expected);
     }
-    let expected = "\"dnp3\", \"modbus\", \"bacnet\", \"iec104\" or \"simulated\"";
+    let expected = "\"dnp3\", \"modbus\", \"bacnet\", \"iec104\", \"goose\" or \"simulated\"";
     let protocol = s.required(doc, "protocol", expected, parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
@@ -239,6 +253,11 @@ pub fn read_device<'a>(
     let (polls, collection) = match protocol {
         ProtocolName::Dnp3 => (read_dnp3_polls(doc, poll), None),
         ProtocolName::Iec104 => (read_iec104_polls(doc, poll, own.as_mut().and_then(Protocol::iec104_mut)), None),
+        ProtocolName::Goose => {
+            // Nothing is asked.
+            poll.finish(doc);
+            (Vec::new(), None)
+        }
         ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Simulated => {
             let (polls, collection) = read_polls(doc, poll, Rates { points: listed, is_told: &is_told });
             (polls, Some(collection))
@@ -249,12 +268,17 @@ pub fn read_device<'a>(
     let all_every = DEVICE_ALL_EVERY.read(&mut s, doc);
     let stale_after = DEVICE_STALE_AFTER.optional(&mut s, doc);
     let priority = DEVICE_PRIORITY.optional(&mut s, doc).and_then(|place| Priority::ALL.into_iter().nth(place));
+    let priority = priority.or((protocol == ProtocolName::Goose).then_some(Priority::Protection));
     let trace = s.section(doc, "trace");
     let trace = TraceConfig::read(doc, trace);
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
     s.finish(doc);
     let ((transport, channel), protocol) = (place.connection?, own?);
-    let points = protocol.iec104().map_or_else(|| points.clone(), |iec104| Some(with_mode(points.clone()?, iec104)));
+    let points = match &protocol {
+        Protocol::Iec104(iec104) => points.map(|points| with_mode(points, iec104)),
+        Protocol::Goose(goose) => points.map(|points| with_role(points, goose)),
+        Protocol::Dnp3(_) | Protocol::Modbus(_) | Protocol::Bacnet(_) | Protocol::Simulated(_) => points,
+    };
     Some(DeviceConfig {
         name: name.to_owned(),
         topic: topic?,
@@ -300,7 +324,9 @@ fn read_place(
             let connection = connection.map(|(transport, channel)| (Some(transport), channel));
             DevicePlace { connection, bacnet: BacnetPlace::default() }
         }
-        ProtocolName::Simulated => DevicePlace { connection: Some((None, None)), bacnet: BacnetPlace::default() },
+        ProtocolName::Goose | ProtocolName::Simulated => {
+            DevicePlace { connection: Some((None, None)), bacnet: BacnetPlace::default() }
+        }
     }
 }
 
@@ -323,6 +349,10 @@ fn read_protocol(
             Some(Protocol::Bacnet(read_bacnet(doc, bacnet, &place.bacnet, points)))
         }
         ProtocolName::Iec104 => Some(Protocol::Iec104(read_iec104(doc, s, transport, points))),
+        ProtocolName::Goose => {
+            let goose = s.section(doc, "goose");
+            read_goose(doc, goose, points).map(Protocol::Goose)
+        }
         ProtocolName::Simulated => {
             let simulated = s.section(doc, "simulated");
             Some(Protocol::Simulated(read_simulated(doc, simulated, points)))

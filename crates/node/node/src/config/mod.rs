@@ -13,6 +13,7 @@ mod collection;
 mod control;
 mod device;
 mod dnp3;
+mod goose;
 mod hub;
 mod iec104;
 mod modbus;
@@ -42,14 +43,15 @@ pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig, rarely};
 pub use control::CoordinationConfig;
 pub use device::{DeviceConfig, Numbered, Priority, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
+pub use goose::{GooseConfig, GooseRole, values_of};
 pub use hub::{BacnetHub, HubUrl};
 pub use iec104::Iec104Config;
 pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{
-    BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, Iec104Command, Iec104Kind, Iec104Output, Iec104Point,
-    ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig, ServedPoints, SimulatedPoint, States, Takes,
-    ValueKind, WriteAs, model_of, read_points, read_served_points,
+    BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, GooseKind, GoosePoint, Iec104Command, Iec104Kind, Iec104Output,
+    Iec104Point, ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig, ServedPoints, SimulatedPoint, States,
+    Takes, ValueKind, WriteAs, model_of, read_points, read_served_points,
 };
 pub use protocol::{Protocol, ProtocolName};
 pub use restart::restart_needed;

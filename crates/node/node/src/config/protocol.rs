@@ -2,6 +2,7 @@
 
 use super::bacnet::BacnetConfig;
 use super::dnp3::Dnp3Config;
+use super::goose::GooseConfig;
 use super::iec104::Iec104Config;
 use super::modbus::ModbusConfig;
 use super::points::PointConfig;
@@ -18,6 +19,8 @@ pub enum Protocol {
     Bacnet(BacnetConfig),
     /// IEC 60870-5-104.
     Iec104(Iec104Config),
+    /// GOOSE of IEC 61850-8-1.
+    Goose(GooseConfig),
     /// None: the device does not exist.
     Simulated(SimulatedConfig),
 }
@@ -31,6 +34,7 @@ impl Protocol {
             Self::Modbus(_) => ProtocolName::Modbus,
             Self::Bacnet(_) => ProtocolName::Bacnet,
             Self::Iec104(_) => ProtocolName::Iec104,
+            Self::Goose(_) => ProtocolName::Goose,
             Self::Simulated(_) => ProtocolName::Simulated,
         }
     }
@@ -40,7 +44,7 @@ impl Protocol {
     pub const fn in_flight(&self) -> u8 {
         match self {
             Self::Modbus(modbus) => modbus.line.in_flight,
-            Self::Dnp3(_) | Self::Iec104(_) | Self::Simulated(_) => 1,
+            Self::Dnp3(_) | Self::Iec104(_) | Self::Goose(_) | Self::Simulated(_) => 1,
             Self::Bacnet(bacnet) => bacnet.in_flight,
         }
     }
@@ -50,7 +54,15 @@ impl Protocol {
     pub fn tells(&self, point: &PointConfig) -> bool {
         match (self, point.address.bacnet()) {
             (Self::Bacnet(bacnet), Some(address)) => address.wants_cov(bacnet.cov),
-            (Self::Bacnet(_) | Self::Dnp3(_) | Self::Modbus(_) | Self::Iec104(_) | Self::Simulated(_), _) => false,
+            (
+                Self::Bacnet(_)
+                | Self::Dnp3(_)
+                | Self::Modbus(_)
+                | Self::Iec104(_)
+                | Self::Goose(_)
+                | Self::Simulated(_),
+                _,
+            ) => false,
         }
     }
 
@@ -59,7 +71,7 @@ impl Protocol {
     pub const fn dnp3(&self) -> Option<&Dnp3Config> {
         match self {
             Self::Dnp3(dnp3) => Some(dnp3),
-            Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Simulated(_) => None,
+            Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Goose(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -68,7 +80,7 @@ impl Protocol {
     pub const fn modbus(&self) -> Option<&ModbusConfig> {
         match self {
             Self::Modbus(modbus) => Some(modbus),
-            Self::Dnp3(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Goose(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -77,7 +89,7 @@ impl Protocol {
     pub const fn simulated(&self) -> Option<&SimulatedConfig> {
         match self {
             Self::Simulated(simulated) => Some(simulated),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Goose(_) => None,
         }
     }
 
@@ -86,7 +98,7 @@ impl Protocol {
     pub const fn bacnet(&self) -> Option<&BacnetConfig> {
         match self {
             Self::Bacnet(bacnet) => Some(bacnet),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Iec104(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Iec104(_) | Self::Goose(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -94,7 +106,16 @@ impl Protocol {
     pub(super) const fn iec104_mut(&mut self) -> Option<&mut Iec104Config> {
         match self {
             Self::Iec104(iec104) => Some(iec104),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Goose(_) | Self::Simulated(_) => None,
+        }
+    }
+
+    /// The settings of GOOSE; none of a device that speaks another protocol.
+    #[must_use]
+    pub const fn goose(&self) -> Option<&GooseConfig> {
+        match self {
+            Self::Goose(goose) => Some(goose),
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -103,7 +124,7 @@ impl Protocol {
     pub const fn iec104(&self) -> Option<&Iec104Config> {
         match self {
             Self::Iec104(iec104) => Some(iec104),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Goose(_) | Self::Simulated(_) => None,
         }
     }
 }
@@ -119,20 +140,23 @@ pub enum ProtocolName {
     Bacnet,
     /// IEC 60870-5-104.
     Iec104,
+    /// GOOSE of IEC 61850-8-1.
+    Goose,
     /// None: the device does not exist.
     Simulated,
 }
 
 impl ProtocolName {
     /// All.
-    pub const ALL: [Self; 5] = [Self::Dnp3, Self::Modbus, Self::Bacnet, Self::Iec104, Self::Simulated];
+    pub const ALL: [Self; 6] = [Self::Dnp3, Self::Modbus, Self::Bacnet, Self::Iec104, Self::Goose, Self::Simulated];
 
     /// Each with its word.
-    pub(super) const WORDS: [(&'static str, Self); 5] = [
+    pub(super) const WORDS: [(&'static str, Self); 6] = [
         ("dnp3", Self::Dnp3),
         ("modbus", Self::Modbus),
         ("bacnet", Self::Bacnet),
         ("iec104", Self::Iec104),
+        ("goose", Self::Goose),
         ("simulated", Self::Simulated),
     ];
 
@@ -144,6 +168,7 @@ impl ProtocolName {
             Self::Modbus => "modbus",
             Self::Bacnet => "bacnet",
             Self::Iec104 => "iec104",
+            Self::Goose => "goose",
             Self::Simulated => "simulated",
         }
     }

@@ -207,6 +207,26 @@ pub const DEVICE_IEC104_COMMAND_END: Choice<2> = Choice::new("command_end", ["co
 pub const DEVICE_IEC104_COMMAND_TIME: Flag = Flag::new("command_time", false);
 /// `device.NAME.iec104.utc_offset`.
 pub const DEVICE_IEC104_UTC_OFFSET: Number = Number::new("utc_offset", 0.0, -12.0, 14.0);
+/// `device.NAME.goose.app_id`.
+pub const DEVICE_GOOSE_APP_ID: NoDefault<Count<u16>> = NoDefault::new(Count::new("app_id", 0, 0, 65_535));
+/// `device.NAME.goose.conf_rev`.
+pub const DEVICE_GOOSE_CONF_REV: NoDefault<Count> = NoDefault::new(Count::new("conf_rev", 0, 0, 4_294_967_295));
+/// `device.NAME.goose.simulation`.
+pub const DEVICE_GOOSE_SIMULATION: Choice<2> = Choice::new("simulation", ["ignore", "accept"], 0);
+/// `device.NAME.goose.first_message`.
+pub const DEVICE_GOOSE_FIRST_MESSAGE: Span = Span::new("first_message", 10_000, 100, 600_000);
+/// `device.NAME.goose.publish`.
+pub const DEVICE_GOOSE_PUBLISH: Flag = Flag::new("publish", false);
+/// `device.NAME.goose.vlan_priority`.
+pub const DEVICE_GOOSE_VLAN_PRIORITY: Count<u8> = Count::new("vlan_priority", 4, 0, 7);
+/// `device.NAME.goose.vlan_id`.
+pub const DEVICE_GOOSE_VLAN_ID: Count<u16> = Count::new("vlan_id", 0, 0, 4095);
+/// `device.NAME.goose.repeat_min`.
+pub const DEVICE_GOOSE_REPEAT_MIN: Span = Span::new("repeat_min", 4, 1, 60_000);
+/// `device.NAME.goose.repeat_max`.
+pub const DEVICE_GOOSE_REPEAT_MAX: Span = Span::new("repeat_max", 1000, 1, 60_000);
+/// `device.NAME.goose.clock`.
+pub const DEVICE_GOOSE_CLOCK: Choice<2> = Choice::new("clock", ["unsynchronized", "synchronized"], 0);
 /// `device.NAME.modbus.unit`.
 pub const DEVICE_MODBUS_UNIT: Count<u8> = Count::new("unit", 1, 0, 255);
 /// `device.NAME.modbus.framing`.

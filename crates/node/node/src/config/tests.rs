@@ -29,7 +29,7 @@ fn all_errors_come_at_once_with_line_key_found_and_expected() {
         &[
             "t.toml:2:1: node.nmae: found the unknown key \"nmae\", expected name",
             "t.toml:4:10: http.listen: found 5, expected an address with a port, as in \"127.0.0.1:1883\" or \"[::1]:1883\"",
-            "t.toml:6:12: device.d.protocol: found \"modbuss\", expected \"dnp3\" or \"modbus\" or \"bacnet\" or \"iec104\" or \"simulated\"",
+            "t.toml:6:12: device.d.protocol: found \"modbuss\", expected \"dnp3\" or \"modbus\" or \"bacnet\" or \"iec104\" or \"goose\" or \"simulated\"",
             "t.toml:9:19: device.d.poll.events: found \"2 s\", expected a duration like \"500ms\", \"2s\", \"15m\", \"1h\" or \"7d\"",
             "t.toml:11:14: device.d.dnp3.outstation: found 70000, expected a whole number from 0 to 65519",
         ],

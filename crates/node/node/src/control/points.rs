@@ -87,7 +87,11 @@ fn point_of<'a>(
     let modes = Modes { select: control.has_select, direct: true, preferred: control.mode };
     let relinquishes = match &point.address {
         PointAddress::Bacnet(point) => point.is_present_value(),
-        PointAddress::Dnp3(_) | PointAddress::Modbus(_) | PointAddress::Iec104(_) | PointAddress::Simulated(_) => false,
+        PointAddress::Dnp3(_)
+        | PointAddress::Modbus(_)
+        | PointAddress::Iec104(_)
+        | PointAddress::Goose(_)
+        | PointAddress::Simulated(_) => false,
     };
     Some((control, ControlPoint { topic, device, point: PointId(number), accepts, modes, relinquishes }))
 }

@@ -17,7 +17,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Machine, Now, Reading, Refusal};
-use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard, Tap, Target};
+use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, PacketSocket, Session, Shard, Tap, Target};
 use tieline_poll::{LinkState, PointTable, PollClass, PollResult};
 use tieline_transport::{CertificateCache, KeptSession, Route, Transport};
 use tokio::task::JoinHandle;
@@ -239,6 +239,24 @@ impl Context {
         self.field.borrow().traces.tap(&[device], Lane::Main.number())
     }
 
+    /// Serves the packet socket of many devices until it is closed. Returns the task that serves it.
+    ///
+    /// # Errors
+    /// The system does not take the marks of the priority.
+    pub fn open_packets<M, O>(
+        &self,
+        endpoint: &Endpoint<M>,
+        owner: O,
+        socket: Rc<PacketSocket>,
+        priority: Option<Priority>,
+    ) -> io::Result<JoinHandle<()>>
+    where
+        M: DatagramMachine<Address = ()> + 'static,
+        O: EndpointOwner<M> + 'static,
+    {
+        endpoint.start_packets(socket, priority.map(marks_of), owner)
+    }
+
     /// Opens the socket of many devices, and serves it until it is closed. Returns the task that serves it.
     ///
     /// # Errors
@@ -251,7 +269,7 @@ impl Context {
         priority: Option<Priority>,
     ) -> io::Result<JoinHandle<()>>
     where
-        M: DatagramMachine + 'static,
+        M: DatagramMachine<Address = SocketAddr> + 'static,
         O: EndpointOwner<M> + 'static,
     {
         let started = endpoint.start(local, priority.map(marks_of), owner).await;

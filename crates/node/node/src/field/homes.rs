@@ -11,15 +11,16 @@ enum Home<'a> {
     Network(&'a str),
     Channel(&'a str),
     Port(SocketAddrV4),
+    Interface(&'a str),
 }
 
 fn home_of(device: &DeviceConfig) -> Option<Home<'_>> {
     let network = device.network.as_ref().map(|network| Home::Network(&network.name));
     let channel = device.channel.as_ref().map(|channel| Home::Channel(&channel.name));
-    network.or(channel).or(device.local_port().map(Home::Port))
+    network.or(channel).or(device.local_port().map(Home::Port)).or(device.interface().map(Home::Interface))
 }
 
-/// The shard of each device. Those that share a connection, a local port or a network's limits are together; one that is
+/// The shard of each device. Those that share a connection, a local port, a network interface or a network's limits are together; one that is
 /// `known` stays where it is, unless those with which it shares something are elsewhere; the others go where there are the
 /// fewest.
 pub(super) fn homes(devices: &[DeviceConfig], known: &[Option<&Placed>], shards: usize) -> Vec<usize> {

@@ -24,6 +24,7 @@ mod changes;
 mod counters;
 mod dnp3;
 mod driver;
+mod goose;
 mod homes;
 mod iec104;
 mod lanes;
@@ -58,6 +59,7 @@ fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
         ProtocolName::Modbus => Box::<modbus::Modbus>::default(),
         ProtocolName::Bacnet => Box::<bacnet::Bacnet>::default(),
         ProtocolName::Iec104 => Box::<iec104::Iec104>::default(),
+        ProtocolName::Goose => Box::<goose::Goose>::default(),
         ProtocolName::Simulated => Box::<simulated::Simulated>::default(),
     }
 }
@@ -73,6 +75,7 @@ fn keeps_connection(old: &DeviceConfig, new: &DeviceConfig) -> bool {
         ProtocolName::Modbus => modbus::keeps,
         ProtocolName::Bacnet => bacnet::keeps,
         ProtocolName::Iec104 => iec104::keeps,
+        ProtocolName::Goose => goose::keeps,
         ProtocolName::Simulated => simulated::keeps,
     };
     old.protocol.name() == new.protocol.name() && place(old) == place(new) && keeps(old, new)
@@ -88,6 +91,7 @@ pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> std::io::Resu
         ProtocolName::Modbus => modbus::decoder_of(config, wanted),
         ProtocolName::Bacnet => bacnet::decoder_of(config, wanted),
         ProtocolName::Iec104 => iec104::decoder_of(config, wanted),
+        ProtocolName::Goose => goose::decoder_of(config, wanted),
         // Their traces say their states and failures alone.
         ProtocolName::Simulated => Ok(Box::new(NoBytes)),
     }

@@ -180,7 +180,7 @@ fn health(bus: &Bus, device: &DeviceConfig) -> DeviceHealth {
         topic: device.topic.to_string(),
         name: device.name.clone(),
         protocol: device.protocol.name().word(),
-        address: device.transport.as_ref().map(ToString::to_string).unwrap_or_default(),
+        address: device.address().unwrap_or_default(),
         state: state.unwrap_or_else(|| DeviceState::Connecting.name().to_owned()),
         since: time("since"),
         last_seen: time("last_seen"),

@@ -205,7 +205,7 @@ impl Asked {
         if format == Format::Pcapng && (point.is_some() || errors) {
             return Err(Problem::bad_request("a capture has all that was said; point and errors are of lines"));
         }
-        if format == Format::Pcapng && device.transport.is_none() {
+        if format == Format::Pcapng && device.address().is_none() {
             let words = format!("{:?} has no connection, so there are no bytes to capture", device.topic.as_str());
             return Err(Problem::new(StatusCode::CONFLICT, words));
         }

@@ -31,6 +31,8 @@ pub enum Capture {
         /// The address of the device, where its connection does not say it.
         device: Option<Ipv4Addr>,
     },
+    /// As the frames of Ethernet that they are.
+    Frames,
     /// Message by message, for the dissector of this name.
     Messages {
         /// As Wireshark calls it.

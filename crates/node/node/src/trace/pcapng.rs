@@ -63,7 +63,7 @@ impl<W: Write> PcapngWriter<W> {
         let section = [version.concat(), option(4, b"Tieline"), option(0, &[])].concat();
         out.write_all(&block(0x0A0D_0D0A, &section))?;
         let link = match decoder.capture() {
-            Capture::Stream { .. } | Capture::Datagrams { .. } => ETHERNET,
+            Capture::Stream { .. } | Capture::Datagrams { .. } | Capture::Frames => ETHERNET,
             Capture::Messages { .. } => EXPORTED_PDU,
         };
         let head = [&link.to_le_bytes()[..], &[0; 2], &0_u32.to_le_bytes()].concat();
@@ -72,7 +72,7 @@ impl<W: Write> PcapngWriter<W> {
         out.write_all(&block(1, &interface))?;
         let address = match decoder.capture() {
             Capture::Datagrams { device, .. } => device,
-            Capture::Stream { .. } | Capture::Messages { .. } => None,
+            Capture::Stream { .. } | Capture::Frames | Capture::Messages { .. } => None,
         };
         let stream = Stream { port: NODE_PORT, device: address.unwrap_or(DEVICE), next: [1, 1] };
         let streams = [stream, Stream { port: NODE_PORT + 1, ..stream }];
@@ -110,6 +110,7 @@ impl<W: Write> PcapngWriter<W> {
                 let datagram = record.payload.get(..PAYLOAD_BYTES_MAX).unwrap_or(record.payload);
                 self.datagram(record, direction, port, datagram)
             }
+            Capture::Frames => self.packet(record.at, record.payload),
             Capture::Messages { dissector } => {
                 let mut messages = Vec::new();
                 self.decoder.push(record.connection, direction, record.payload, &mut messages);
@@ -143,7 +144,7 @@ impl<W: Write> PcapngWriter<W> {
         self.notes.push(format!("{}: {text}", record.kind.word()));
         match self.decoder.capture() {
             Capture::Stream { port } => self.segment(record, Direction::Sent, port, &[]),
-            Capture::Datagrams { .. } | Capture::Messages { .. } => Ok(()),
+            Capture::Datagrams { .. } | Capture::Frames | Capture::Messages { .. } => Ok(()),
         }
     }
 

@@ -288,6 +288,7 @@ impl Survey {
 
 impl DatagramMachine for Survey {
     type Event = SurveyEvent;
+    type Address = SocketAddr;
 
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
         if let SocketAddr::V4(from) = from {

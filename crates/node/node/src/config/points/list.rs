@@ -1,7 +1,9 @@
 //! Reads a point list: its header, the columns of all protocols, and each row's point.
 
 use super::rules;
-use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, bacnet, dnp3, iec104, modbus, simulated};
+use super::{
+    ControlConfig, PointAddress, PointConfig, States, ValueKind, bacnet, dnp3, goose, iec104, modbus, simulated,
+};
 use crate::config::ProtocolName;
 use crate::config::names::Pattern;
 use crate::config::settings::DEVICE_POLL_EVERY;
@@ -46,11 +48,12 @@ fn columns(protocol: ProtocolName) -> Vec<&'static str> {
         ProtocolName::Modbus => &modbus::COLUMNS,
         ProtocolName::Bacnet => &bacnet::COLUMNS,
         ProtocolName::Iec104 => &iec104::COLUMNS,
+        ProtocolName::Goose => &goose::COLUMNS,
         ProtocolName::Simulated => &simulated::COLUMNS,
     };
     let served: &[&str] = match protocol {
         ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Iec104 => &simulated::SERVED_COLUMNS,
-        ProtocolName::Dnp3 | ProtocolName::Simulated => &[],
+        ProtocolName::Dnp3 | ProtocolName::Goose | ProtocolName::Simulated => &[],
     };
     COLUMNS.iter().chain(own).chain(served).copied().collect()
 }
@@ -201,9 +204,11 @@ impl List<'_> {
         // What is simulated has no address.
         let required: &[_] = match self.protocol {
             ProtocolName::Simulated => &["name", "type"],
-            ProtocolName::Dnp3 | ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Iec104 => {
-                &["name", "type", "index"]
-            }
+            ProtocolName::Dnp3
+            | ProtocolName::Modbus
+            | ProtocolName::Bacnet
+            | ProtocolName::Iec104
+            | ProtocolName::Goose => &["name", "type", "index"],
         };
         for column in required.iter().filter(|column| !header.iter().any(|name| name == *column)) {
             self.report(1, column, "nothing".to_owned(), format!("a column {column:?} in the header"));
@@ -244,6 +249,7 @@ impl List<'_> {
             ProtocolName::Modbus => modbus::read_place(self, &row).map(PointAddress::Modbus),
             ProtocolName::Bacnet => bacnet::read_place(self, &row).map(PointAddress::Bacnet),
             ProtocolName::Iec104 => iec104::read_place(self, &row).map(PointAddress::Iec104),
+            ProtocolName::Goose => goose::read_place(self, &row).map(PointAddress::Goose),
             ProtocolName::Simulated => simulated::read_place(self, &row).map(PointAddress::Simulated),
         };
         let scale = self.cell(&row, "scale", "a number other than 0", Some(1.0), |s| finite(s).filter(|x| *x != 0.0));
@@ -262,7 +268,9 @@ impl List<'_> {
             PointAddress::Dnp3(_) => !seen.places.insert((type_name, index, None)),
             // An object has one type.
             PointAddress::Iec104(point) => !seen.places.insert(("", index, point.common_address)),
-            PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Simulated(_) => false,
+            PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Goose(_) | PointAddress::Simulated(_) => {
+                false
+            }
         };
         if is_second {
             let found = format!("{type_name} {index} a second time");
@@ -274,12 +282,13 @@ impl List<'_> {
             PointAddress::Modbus(point) => modbus::read_rest(self, &row, point)?,
             PointAddress::Bacnet(point) => bacnet::read_rest(self, &row, point)?,
             PointAddress::Iec104(point) => iec104::read_rest(self, &row, point)?,
+            PointAddress::Goose(point) => goose::read_rest(self, &row, point)?,
             PointAddress::Simulated(point) => simulated::read_rest(self, &row, point)?,
         };
         self.check_numeric(&row, (type_name, kind), scale, offset);
         let states = self.states(&row, kind)?;
         let every = match self.protocol {
-            ProtocolName::Dnp3 | ProtocolName::Iec104 => None,
+            ProtocolName::Dnp3 | ProtocolName::Iec104 | ProtocolName::Goose => None,
             ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Simulated => self.every(&row)?,
         };
         let tags = self.cell(&row, "tags", TAGS, Some(Vec::new()), |s| s.split(';').map(parse_tag).collect())?;

@@ -23,6 +23,7 @@
 
 mod bacnet;
 mod dnp3;
+mod goose;
 mod iec104;
 mod list;
 mod modbus;
@@ -31,6 +32,7 @@ mod simulated;
 
 pub use bacnet::{BacnetPoint, WriteAs};
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
+pub use goose::{GooseKind, GoosePoint};
 pub use iec104::{Iec104Command, Iec104Kind, Iec104Output, Iec104Point};
 pub use list::{ServedPoints, TAGS, parse_tag, read_named_points, read_points, read_served_points};
 pub use modbus::ModbusPoint;
@@ -79,6 +81,8 @@ pub enum PointAddress {
     Bacnet(BacnetPoint),
     /// IEC 60870-5-104.
     Iec104(Iec104Point),
+    /// GOOSE.
+    Goose(GoosePoint),
     /// None.
     Simulated(SimulatedPoint),
 }
@@ -92,6 +96,7 @@ impl PointAddress {
             Self::Modbus(point) => point.type_name(),
             Self::Bacnet(point) => point.type_name(),
             Self::Iec104(point) => point.kind.name(),
+            Self::Goose(point) => point.kind.name(),
             Self::Simulated(point) => point.type_name(),
         }
     }
@@ -104,6 +109,7 @@ impl PointAddress {
             Self::Modbus(point) => point.address.into(),
             Self::Bacnet(point) => point.reference.object.instance(),
             Self::Iec104(point) => point.address.raw(),
+            Self::Goose(point) => point.path.member().into(),
             Self::Simulated(point) => point.index,
         }
     }
@@ -113,7 +119,7 @@ impl PointAddress {
     pub const fn dnp3(&self) -> Option<&Dnp3Point> {
         match self {
             Self::Dnp3(point) => Some(point),
-            Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Simulated(_) => None,
+            Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Goose(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -122,7 +128,7 @@ impl PointAddress {
     pub const fn modbus(&self) -> Option<&ModbusPoint> {
         match self {
             Self::Modbus(point) => Some(point),
-            Self::Dnp3(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Goose(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -131,7 +137,7 @@ impl PointAddress {
     pub const fn simulated(&self) -> Option<&SimulatedPoint> {
         match self {
             Self::Simulated(point) => Some(point),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Goose(_) => None,
         }
     }
 
@@ -140,7 +146,16 @@ impl PointAddress {
     pub const fn bacnet(&self) -> Option<&BacnetPoint> {
         match self {
             Self::Bacnet(point) => Some(point),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Iec104(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Iec104(_) | Self::Goose(_) | Self::Simulated(_) => None,
+        }
+    }
+
+    /// In GOOSE; none of a point of another protocol.
+    #[must_use]
+    pub const fn goose(&self) -> Option<&GoosePoint> {
+        match self {
+            Self::Goose(point) => Some(point),
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Iec104(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -149,7 +164,7 @@ impl PointAddress {
     pub const fn iec104(&self) -> Option<&Iec104Point> {
         match self {
             Self::Iec104(point) => Some(point),
-            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) | Self::Goose(_) | Self::Simulated(_) => None,
         }
     }
 }

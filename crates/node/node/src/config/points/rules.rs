@@ -112,7 +112,7 @@ pub(super) fn check(list: &mut List<'_>, points: &[PointConfig], lines: &[u64]) 
 /// before, and a breaker is nothing that is moved by the end of a reservation.
 fn default_revert(address: &PointAddress) -> RevertTo {
     match address {
-        PointAddress::Dnp3(_) | PointAddress::Iec104(_) => RevertTo::Nothing,
+        PointAddress::Dnp3(_) | PointAddress::Iec104(_) | PointAddress::Goose(_) => RevertTo::Nothing,
         PointAddress::Modbus(_) | PointAddress::Simulated(_) => RevertTo::Previous,
         PointAddress::Bacnet(point) => {
             let is_output = point.reference.object.object_type().name().is_some_and(|name| name.ends_with("-output"));

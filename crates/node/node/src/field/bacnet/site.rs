@@ -307,6 +307,7 @@ impl Site {
 
 impl DatagramMachine for Site {
     type Event = SiteEvent;
+    type Address = SocketAddr;
 
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
         if let SocketAddr::V4(from) = from {
