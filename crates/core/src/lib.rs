@@ -33,7 +33,7 @@ pub use cursor::{Cursor, Truncated};
 pub use decimal::shortest;
 pub use machine::Machine;
 pub use point::Point;
-pub use point_json::{PointJsonError, json_string, json_value};
+pub use point_json::{PointJsonError, TimeWritten, json_string, json_value};
 pub use published::{POINT_BYTES_MAX, PublishedPoint, worst_of_points};
 pub use quality::{Quality, Validity};
 pub use reading::{DeviceId, PointId, Reading};

@@ -58,6 +58,8 @@ impl Now {
 pub struct Timestamp(i64);
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
+/// Bytes of the longest text of a moment.
+pub(crate) const TIMESTAMP_BYTES_MAX: usize = "2026-11-20T09:36:00.123456Z".len();
 /// 0001-01-01T00:00:00Z.
 const MIN_MICROS: i64 = -719_162 * MICROS_PER_DAY;
 /// 9999-12-31T23:59:59.999999Z.
@@ -121,13 +123,38 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     /// RFC 3339 in UTC, with milliseconds, or microseconds where they are not zero.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil_from_days(self.0.div_euclid(MICROS_PER_DAY));
-        let in_day = self.0.rem_euclid(MICROS_PER_DAY);
-        let (second, micro) = (in_day / 1_000_000, in_day % 1_000_000);
-        let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}")?;
-        if micro % 1000 == 0 { write!(f, ".{:03}Z", micro / 1000) } else { write!(f, ".{micro:06}Z") }
+        f.write_str(self.text(&mut [0; TIMESTAMP_BYTES_MAX]))
     }
+}
+
+impl Timestamp {
+    /// What [`fmt::Display`] writes, in `buffer`: pair of figures by pair, because every point has a time, and the fields of a
+    /// format would cost five times as much.
+    pub(crate) fn text(self, buffer: &mut [u8; TIMESTAMP_BYTES_MAX]) -> &str {
+        let (year, month, day, in_day) = self.day();
+        let (second, micro) = (in_day / 1_000_000, in_day % 1_000_000);
+        let ([y1, y2], [y3, y4]) = (pair(year / 100), pair(year % 100));
+        let ([m1, m2], [d1, d2]) = (pair(month), pair(day));
+        let ([h1, h2], [n1, n2], [s1, s2]) = (pair(second / 3600), pair(second / 60 % 60), pair(second % 60));
+        let ([f1, f2], [f3, f4], [f5, f6]) = (pair(micro / 10_000), pair(micro / 100 % 100), pair(micro % 100));
+        *buffer = [
+            y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'.', f1, f2, f3, f4,
+            f5, f6, b'Z',
+        ];
+        let length = if micro % 1000 == 0 {
+            buffer[TIMESTAMP_BYTES_MAX - 4] = b'Z';
+            TIMESTAMP_BYTES_MAX - 3
+        } else {
+            TIMESTAMP_BYTES_MAX
+        };
+        buffer.get(..length).and_then(|text| core::str::from_utf8(text).ok()).unwrap_or_default()
+    }
+}
+
+/// The two figures of a number below 100.
+fn pair(number: i64) -> [u8; 2] {
+    let number = u8::try_from(number).unwrap_or(0);
+    [b'0' + number / 10, b'0' + number % 10]
 }
 
 /// A text that is not a moment in RFC 3339.

@@ -148,6 +148,15 @@ impl Poller {
         self.with(device, |device, out| device.batch_end(now, out));
     }
 
+    /// Takes raw values that belong together, such as all of one response, and their end: [`Poller::handle_reading`] for each
+    /// and [`Poller::handle_batch_end`], but the device is found and its timers are looked at once.
+    pub fn handle_batch(&mut self, now: Now, device: DeviceId, readings: impl IntoIterator<Item = Reading>) {
+        self.with(device, |device, out| {
+            readings.into_iter().for_each(|reading| device.reading(now, reading, out));
+            device.batch_end(now, out);
+        });
+    }
+
     /// Takes the end of a poll, asked for by [`Poller::poll_request`] or made by the protocol itself. Returns whether it
     /// ends a round: each part of the class was polled, well or not.
     pub fn handle_poll_done(

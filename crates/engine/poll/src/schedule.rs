@@ -48,14 +48,27 @@ impl Grid {
     /// The number of the first moment after `now`.
     pub(crate) fn after(self, now: Instant) -> u64 {
         let Some(passed) = now.0.checked_sub(self.phase()) else { return 0 };
-        let whole = u128::from(passed) * u128::from(self.parts) / u128::from(self.every);
-        u64::try_from(whole).map_or(u64::MAX, |whole| whole.saturating_add(1))
+        // Numbers of 128 bits are divided by a loop, and nearly all products have 64.
+        let whole = match passed.checked_mul(self.parts.into()) {
+            Some(product) => product / self.every,
+            None => {
+                let whole = u128::from(passed) * u128::from(self.parts) / u128::from(self.every);
+                u64::try_from(whole).unwrap_or(u64::MAX)
+            }
+        };
+        whole.saturating_add(1)
     }
 
     /// The moment of a number.
     pub(crate) fn at(self, number: u64) -> Instant {
-        let offset = (u128::from(number) * u128::from(self.every)).div_ceil(u128::from(self.parts));
-        Instant(u64::try_from(offset).unwrap_or(u64::MAX).saturating_add(self.phase()))
+        let offset = match number.checked_mul(self.every) {
+            Some(product) => product.div_ceil(self.parts.into()),
+            None => {
+                let offset = (u128::from(number) * u128::from(self.every)).div_ceil(u128::from(self.parts));
+                u64::try_from(offset).unwrap_or(u64::MAX)
+            }
+        };
+        Instant(offset.saturating_add(self.phase()))
     }
 
     /// Which part is due at a moment.

@@ -114,6 +114,34 @@ fn values_are_scaled_in_their_type() {
     check(Kind::Bool, 1.0, 0.0, true, Value::Int(0), Value::Bool(true));
 }
 
+/// A batch is its readings and its end, but for deadlines that the end takes away again.
+#[test]
+fn a_batch_brings_what_its_readings_bring_and_wakes_nobody_before_the_next_poll() {
+    let online = || {
+        let mut poller = one(spec("d", &[10_000]));
+        poller.handle_link(at(0), D, LinkState::Online);
+        poller.handle_timeout(at(1000));
+        drain(&mut poller);
+        poller
+    };
+    let (mut batch, mut single) = (online(), online());
+    let due = batch.timeout();
+    for millis in [1600, 2700, 3600] {
+        let readings = [read(0, 2300 + millis), read(1, true), read(7, 0)];
+        let now = at(u64::try_from(millis).unwrap());
+        readings.clone().into_iter().for_each(|reading| single.handle_reading(now, D, reading));
+        single.handle_batch_end(now, D);
+        batch.handle_batch(now, D, readings);
+        let updates = drain(&mut batch);
+        assert_eq!((updates.len(), updates), (3, drain(&mut single)), "{millis}");
+        assert_eq!(batch.health(D), single.health(D));
+    }
+    assert_eq!((batch.timeout(), batch.stats().timers), (due, 1));
+    assert!(single.stats().timers > 1);
+    batch.handle_batch(at(4000), DeviceId(9), []);
+    assert_eq!(batch.stats().unknown_device, 1);
+}
+
 #[test]
 fn a_lost_device_marks_its_points_once_until_each_is_read() {
     let mut poller = one(spec("d", &[]));

@@ -1,6 +1,7 @@
 //! A buffered connection: a connection, and the bytes that its socket has not taken yet.
 
 use crate::connection::closed_by;
+use crate::session::earlier;
 use crate::sockets::Remote;
 use crate::tls::ShownCertificate;
 use crate::{Closed, Connection, Limits, Passage};
@@ -88,8 +89,7 @@ impl BufferedConnection {
 
     /// The next thing that happens unless bytes move.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<Instant> {
-        let stalls = self.stalls_at(limits);
-        [stalls, self.connection.rests_until(), self.connection.silent_at()].into_iter().flatten().min()
+        earlier(self.stalls_at(limits), self.connection.deadline())
     }
 
     /// When a peer that takes nothing counts as gone.

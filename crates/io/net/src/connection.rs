@@ -323,6 +323,15 @@ impl Connection {
         }
     }
 
+    /// What happens next unless bytes move: the rest is over, or the peer is gone.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match &self.0 {
+            Kind::Udp(stream) => stream.silent_at(),
+            Kind::Serial(stream) => stream.rests_until(),
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Carried(_) | Kind::Remote(_) => None,
+        }
+    }
+
     /// The rest before the next message is over.
     pub(crate) fn end_rest(&mut self) {
         if let Kind::Serial(stream) = &mut self.0 {

@@ -1,10 +1,13 @@
 //! One machine and, from time to time, its connection.
 
+mod deadlines;
 mod ends;
 mod input;
 mod known;
 mod passing;
 mod tapped;
+
+pub(crate) use deadlines::earlier;
 
 use crate::buffered::BufferedConnection;
 use crate::connection::closed_by;
@@ -26,8 +29,6 @@ const WRITE_BYTES: usize = 64 * 1024;
 const WRITE_MESSAGES: usize = 1024;
 /// Rounds of one turn before other sessions have theirs.
 const TURN_ROUNDS: usize = 32;
-/// The shortest wait for a deadline, so that a machine whose deadline never moves cannot take the whole shard.
-const WAIT_MIN: Duration = Duration::from_millis(1);
 const NEVER: Instant = Instant(u64::MAX);
 
 /// What learns of a session: its engine, on the same shard. Called between two steps of the machine, so it may use
@@ -125,7 +126,9 @@ impl<M: Machine> Session<M> {
     /// `call` uses this same session.
     pub fn with<R>(&self, call: impl FnOnce(&mut M, Now) -> R) -> R {
         self.close_passage();
-        let result = call(&mut self.0.machine.borrow_mut(), self.0.shard.now());
+        // What an owner does of an event happens when the event does: the clocks need not be read again.
+        let now = if self.0.turning.get() { self.0.shard.round_time() } else { self.0.shard.now() };
+        let result = call(&mut self.0.machine.borrow_mut(), now);
         self.nudge();
         result
     }
@@ -296,26 +299,27 @@ impl<M: Machine> Session<M> {
         owner: &mut O,
     ) -> Result<(), Closed> {
         self.watch(cx);
-        let mut may_expire = true;
-        for _ in 0..TURN_ROUNDS {
-            let now = self.0.shard.now();
+        let (mut may_expire, mut now) = (true, self.0.shard.begin_round());
+        for round in 0..TURN_ROUNDS {
             let mut active = self.0.nudged.take();
             if let Some(why) = self.0.ending.take() {
                 return Err(why);
             }
             // Input goes before deadlines: an answer that is already here has come in time.
             if connected {
-                active |= self.read(cx, now, owner)?;
+                active |= self.read(cx, &mut now, round > 0, owner)?;
             }
             active |= self.write_unsent(cx, now)?;
-            if may_expire && self.next_deadline().is_some_and(|deadline| deadline <= now.mono) {
+            let deadline = self.next_deadline();
+            if may_expire && deadline.is_some_and(|deadline| deadline <= now.mono) {
                 (may_expire, active) = (false, true);
                 self.expire(now)?;
             }
             // What was sent may have made events, and those may keep more from being sent.
             active |= self.drain(now, owner) > 0;
             if !active {
-                if self.arm(cx, sleep.as_mut(), now.mono) {
+                if self.arm(cx, sleep.as_mut(), now.mono, deadline) {
+                    now = self.0.shard.begin_round();
                     continue;
                 }
                 return Ok(());
@@ -335,6 +339,8 @@ impl<M: Machine> Session<M> {
         let mut driver = self.0.driver.borrow_mut();
         if !driver.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
             *driver = Some(cx.waker().clone());
+            // The timer is to wake this task from now on.
+            self.0.armed.set(NEVER);
         }
     }
 
@@ -398,34 +404,6 @@ impl<M: Machine> Session<M> {
                 Ok(true)
             }
         }
-    }
-
-    /// The machine's deadline, or the line's.
-    fn next_deadline(&self) -> Option<Instant> {
-        let buffered = self.0.buffered.borrow().as_ref().and_then(|buffered| buffered.deadline(&self.0.limits));
-        self.0.machine.borrow().timeout().into_iter().chain(buffered).min()
-    }
-
-    fn expire(&self, now: Now) -> Result<(), Closed> {
-        if let Some(buffered) = &mut *self.0.buffered.borrow_mut() {
-            buffered.expire(&self.0.limits, now.mono)?;
-        }
-        self.0.machine.borrow_mut().handle_timeout(now);
-        Ok(())
-    }
-
-    /// Makes sure that the timer fires no later than the next deadline; true when it has fired already.
-    fn arm(&self, cx: &mut Context<'_>, mut sleep: Pin<&mut Sleep>, now: Instant) -> bool {
-        let fired = self.0.armed.get() <= now;
-        if fired {
-            self.0.armed.set(NEVER);
-        }
-        let deadline = self.next_deadline().map_or(NEVER, |at| at.max(now + WAIT_MIN));
-        if deadline < self.0.armed.get() {
-            self.0.armed.set(deadline);
-            sleep.as_mut().reset(self.0.shard.clock().at(deadline));
-        }
-        self.0.armed.get() != NEVER && sleep.poll(cx).is_ready()
     }
 
     fn count(&self, change: impl FnOnce(&mut Traffic)) {

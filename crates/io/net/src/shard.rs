@@ -21,6 +21,8 @@ pub struct Shard {
     pub(crate) output: RefCell<Vec<u8>>,
     /// Connections that are over but for the peer's end.
     lingers: Cell<usize>,
+    /// When the round of a session's turn that is under way looked at the clocks.
+    round: Cell<Now>,
 }
 
 /// One of the connections that a shard lets end slowly.
@@ -37,7 +39,8 @@ impl Shard {
     #[must_use]
     pub fn new(clock: Clock, counters: Arc<Counters>) -> Rc<Self> {
         let input = RefCell::new(vec![0; INPUT_BYTES].into_boxed_slice());
-        Rc::new(Self { clock, counters, input, output: RefCell::default(), lingers: Cell::default() })
+        let (output, lingers, round) = (RefCell::default(), Cell::default(), Cell::default());
+        Rc::new(Self { clock, counters, input, output, lingers, round })
     }
 
     /// A place for a connection that is to end slowly, while there is one.
@@ -53,6 +56,18 @@ impl Shard {
     #[must_use]
     pub fn now(&self) -> Now {
         self.clock.now()
+    }
+
+    /// Both clocks, for a round of a session's turn.
+    pub(crate) fn begin_round(&self) -> Now {
+        let now = self.now();
+        self.round.set(now);
+        now
+    }
+
+    /// What [`Shard::begin_round`] has said last.
+    pub(crate) const fn round_time(&self) -> Now {
+        self.round.get()
     }
 
     /// The clock.

@@ -1,7 +1,7 @@
 //! The paths, in the order in which data go through a node.
 
 use crate::meter::HotPath;
-use crate::{bus, delta, dnp3, kept, mqtt, seal, topics};
+use crate::{bus, delta, dnp3, kept, modbus, mqtt, poll, seal, topics};
 
 /// All of them. A count is of some ten million instructions: more is slow, fewer do not even out.
 pub const PATHS: &[HotPath] = &[
@@ -22,6 +22,24 @@ pub const PATHS: &[HotPath] = &[
         times: 1000,
         what: "a link frame of 292 bytes is found and its 17 checks are compared",
         prepare: dnp3::link_frame,
+    },
+    HotPath {
+        name: "modbus-read",
+        times: 1000,
+        what: "a client asks for 18 registers and reads the answer",
+        prepare: modbus::read,
+    },
+    HotPath {
+        name: "modbus-session-read",
+        times: 1000,
+        what: "a session reads an answer of 18 registers and writes the next request",
+        prepare: modbus::session_read,
+    },
+    HotPath {
+        name: "poll-round",
+        times: 100,
+        what: "a device of 18 points is due and read, and its updates are taken",
+        prepare: poll::round,
     },
     HotPath {
         name: "mqtt-read-publish",

@@ -4,7 +4,7 @@ use super::{Device, stale_missed};
 use crate::outbox::{Document, Outbox};
 use crate::schedule::{NEVER, Timer};
 use alloc::string::String;
-use tieline_core::{Body, Instant, Now, Point, Quality, Reading, Timestamp, Update, Value, json_string};
+use tieline_core::{Body, Instant, Now, Point, Quality, Reading, TimeWritten, Timestamp, Update, Value, json_string};
 
 /// Reasons that say more than `stale`, and `stale` itself.
 pub(super) const UNTOLD: Quality = Quality::INITIAL.with(Quality::AWAY).with(Quality::STALE);
@@ -142,12 +142,12 @@ impl Device {
 
     pub(super) fn all_json(&self) -> String {
         let mut out = String::with_capacity(2 + 80 * self.points.len());
-        let mut separator = '{';
+        let (mut separator, mut last) = ('{', TimeWritten::default());
         for (spec, held) in self.table.points().iter().zip(&self.points) {
             out.push(separator);
             json_string(&spec.name, &mut out);
             out.push(':');
-            held.point().write_json(&mut out);
+            held.point().write_json_after(&mut last, &mut out);
             separator = ',';
         }
         out.push_str(if self.points.is_empty() { "{}" } else { "}" });

@@ -8,10 +8,17 @@ use tieline_core::{Machine, Now};
 use tokio::io::ReadBuf;
 
 impl<M: Machine> Session<M> {
-    /// One read, if the socket has bytes. A short one tells the runtime that no second `recv` is to ask for more.
-    pub(super) fn read<O: Owner<M>>(&self, cx: &mut Context<'_>, now: Now, owner: &mut O) -> Result<bool, Closed> {
+    /// One read, if the socket has bytes. A short one tells the runtime that no second `recv` is to ask for more. Where `now` is
+    /// that of an earlier round, the clocks are read again for what has come since.
+    pub(super) fn read<O: Owner<M>>(
+        &self,
+        cx: &mut Context<'_>,
+        now: &mut Now,
+        is_old: bool,
+        owner: &mut O,
+    ) -> Result<bool, Closed> {
         if self.has_unread() {
-            return self.feed_unread(now, owner);
+            return self.feed_unread(*now, owner);
         }
         let mut shared = self.0.shard.input.borrow_mut();
         let mut buffer = ReadBuf::new(&mut shared);
@@ -23,7 +30,10 @@ impl<M: Machine> Session<M> {
             Poll::Pending => return Ok(false),
             Poll::Ready(result) => result?,
         }
-        let bytes = buffer.filled();
+        if is_old {
+            *now = self.0.shard.begin_round();
+        }
+        let (now, bytes) = (*now, buffer.filled());
         if bytes.is_empty() {
             return Err(Closed::Peer);
         }

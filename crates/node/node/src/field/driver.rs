@@ -346,7 +346,13 @@ impl Reporter {
         self.field.borrow_mut().poller.handle_authentication_failure(self.device);
     }
 
-    /// Takes readings that belong together; [`Reporter::batch_end`] follows.
+    /// Takes readings that belong together, and their end. They are made while the shard is borrowed: nothing else is told
+    /// meanwhile.
+    pub fn batch(&self, now: Now, readings: impl IntoIterator<Item = Reading>) {
+        self.with(|field| field.poller.handle_batch(now, self.device, readings));
+    }
+
+    /// Takes readings that belong together where they come one by one; [`Reporter::batch_end`] follows.
     #[must_use]
     pub fn readings(&self, now: Now) -> Readings<'_> {
         Readings { field: self.field.borrow_mut(), device: self.device, now }

@@ -7,8 +7,10 @@ use super::positions::Positions;
 use super::{FieldInput, FieldReport, Receipt, drivers};
 use crate::config::Numbered;
 use crate::trace::{DeviceTraces, Kind, TraceDisk};
+use futures_util::FutureExt;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +20,13 @@ use tieline_core::{
 use tieline_net::{Clock, Counters, Shard, ShardThread};
 use tieline_poll::{DeviceState, GroupId, Limits, PollClass, PollEvent, Poller, Urgency};
 use tieline_transport::CertificateCache;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc};
 
 /// Inputs that may wait for a shard.
 const INPUTS_MAX: usize = 4096;
+/// No moment.
+const NEVER: Instant = Instant(u64::MAX);
 /// Updates in one report.
 const REPORT_UPDATES_MAX: usize = 4096;
 
@@ -165,11 +170,14 @@ async fn run<I: From<FieldReport>>(
     senders: &ReportSenders<I>,
 ) {
     let work = Rc::clone(&field.borrow().work);
+    let mut sleep = pin!(tokio::time::sleep_until(shard.clock().at(NEVER)));
     loop {
-        let now = shard.now();
-        let deadline = turn(field, now);
-        let waiting = field.borrow_mut().most_urgent();
-        let until = shard.clock().at(deadline.unwrap_or(Instant(u64::MAX)));
+        let deadline = turn(field, shard.now());
+        let Ok(waiting) = tell(field, senders) else { return };
+        let until = shard.clock().at(deadline.unwrap_or(NEVER));
+        if sleep.deadline() != until {
+            sleep.as_mut().reset(until);
+        }
         tokio::select! {
             permit = reserve(senders, waiting) => match permit {
                 Some((permit, urgency)) => permit.send(field.borrow_mut().take_report(urgency).into()),
@@ -183,10 +191,26 @@ async fn run<I: From<FieldReport>>(
                     return tell_rest(field, senders).await;
                 }
             },
-            () = work.notified() => {}
-            () = tokio::time::sleep_until(until) => {}
+            () = work.notified() => {
+                // What was told after the first is seen by the same turn.
+                let _ = work.notified().now_or_never();
+            }
+            () = &mut sleep => {}
         }
     }
+}
+
+/// Gives reports while there is room; returns what waits for more. An error: nobody reads reports.
+fn tell<I: From<FieldReport>>(field: &SharedField, senders: &ReportSenders<I>) -> Result<Option<Urgency>, ()> {
+    let mut field = field.borrow_mut();
+    while let Some(urgency) = field.most_urgent() {
+        match sender_of(senders, urgency).try_reserve() {
+            Ok(permit) => permit.send(field.take_report(urgency).into()),
+            Err(TrySendError::Full(())) => return Ok(Some(urgency)),
+            Err(TrySendError::Closed(())) => return Err(()),
+        }
+    }
+    Ok(None)
 }
 
 /// A place for a report, once there is one to give; none once nobody reads reports.
@@ -390,9 +414,13 @@ impl Field {
     /// The most urgent of what there is to report, once the poller's first update of it is taken.
     fn most_urgent(&mut self) -> Option<Urgency> {
         Urgency::ALL.into_iter().find(|urgency| {
-            if self.report(*urgency).updates.is_empty() {
-                let first = self.poller.poll_update_of(*urgency);
-                self.report(*urgency).updates.extend(first);
+            if self.report(*urgency).updates.is_empty()
+                && let Some(first) = self.poller.poll_update_of(*urgency)
+            {
+                let count = self.poller.stats().updates_waiting.min(REPORT_UPDATES_MAX);
+                let updates = &mut self.report(*urgency).updates;
+                updates.reserve(count + 2);
+                updates.push(first);
             }
             !self.report(*urgency).is_empty()
         })

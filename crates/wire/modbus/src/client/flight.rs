@@ -3,11 +3,12 @@
 use super::queue::Job;
 use crate::Unit;
 use crate::pdu::{EXCEPTION_BIT, response_bytes};
+use alloc::boxed::Box;
 use tieline_core::Instant;
 
 #[derive(Debug)]
 pub(super) struct Flight {
-    pub(super) job: Job,
+    pub(super) job: Box<Job>,
     /// The transaction identifier on TCP.
     pub(super) number: u16,
     /// When its last byte has left.

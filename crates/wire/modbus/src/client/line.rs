@@ -1,17 +1,23 @@
 //! When the next request may go: after the pause between frames, and after an answer that did not come, when what may
 //! still be on its way has passed.
 
-use super::ClientConfig;
+use super::{ClientConfig, NEVER};
 use tieline_core::Instant;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Line {
     /// When the last byte came.
     heard: Instant,
     /// When the last byte of a request left.
     sent: Instant,
-    /// An answer did not come: until when a line is waited for that is never quiet.
-    draining: Option<Instant>,
+    /// An answer did not come: until when a line is waited for that is never quiet. [`NEVER`] where the last one did.
+    draining: Instant,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { heard: Instant::ZERO, sent: Instant::ZERO, draining: NEVER }
+    }
 }
 
 impl Line {
@@ -20,11 +26,11 @@ impl Line {
     }
 
     pub(super) const fn handle_sent(&mut self, leaves: Instant) {
-        (self.sent, self.draining) = (leaves, None);
+        (self.sent, self.draining) = (leaves, NEVER);
     }
 
     pub(super) const fn handle_lost(&mut self, until: Instant) {
-        self.draining = Some(until);
+        self.draining = until;
     }
 
     /// Two frames have a pause between them, and after an answer that did not come there is a quiet.
@@ -32,8 +38,8 @@ impl Line {
         let ClientConfig { framing, pause, .. } = config;
         let silence = framing.silence().max(*pause);
         let after_input = match self.draining {
-            None => self.heard + silence,
-            Some(until) => (self.heard + framing.drain().max(*pause)).min(until),
+            NEVER => self.heard + silence,
+            until => (self.heard + framing.drain().max(*pause)).min(until),
         };
         after_input.max(self.sent + silence)
     }

@@ -23,6 +23,7 @@ pub use config::{
 use crate::frame::{Mbap, MbapDecoder, RtuWindow, rtu_frame, tcp_frame};
 use crate::pdu::EXCEPTION_BIT;
 use crate::{Framing, Reply, Response, Unit};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -31,6 +32,9 @@ use line::Line;
 use losses::Losses;
 use queue::{Job, Queue};
 use tieline_core::{Instant, Machine, Now};
+
+/// No moment.
+const NEVER: Instant = Instant(u64::MAX);
 
 /// A client of the devices behind one connection.
 #[derive(Debug)]
@@ -52,7 +56,7 @@ pub struct Client {
     is_closing: bool,
     counters: ClientCounters,
     /// When a request that waits for a quiet line can go.
-    wake: Option<Instant>,
+    wake: Instant,
     /// An answer was lost, and may come while the next request leaves.
     is_late_possible: bool,
 }
@@ -77,7 +81,7 @@ impl Client {
             is_connected: false,
             is_closing: false,
             counters: ClientCounters::default(),
-            wake: None,
+            wake: NEVER,
             is_late_possible: false,
         }
     }
@@ -97,7 +101,7 @@ impl Client {
         if self.is_broadcast(transaction.unit) && transaction.request.is_read() {
             return Err(SubmitError::Broadcast);
         }
-        self.queue.push(Job { transaction, attempts: 0 });
+        self.queue.push(Box::new(Job { transaction, attempts: 0 }));
         Ok(())
     }
 
@@ -257,7 +261,7 @@ impl Client {
             return;
         };
         let flight = self.flights.remove(at);
-        let Job { transaction, .. } = &flight.job;
+        let Job { transaction, .. } = &*flight.job;
         // Some gateways refuse in their own name.
         let is_refusal = frame.pdu.first().is_some_and(|code| code & EXCEPTION_BIT != 0);
         let is_ours = is_refusal || frame.unit == transaction.unit;
@@ -316,13 +320,13 @@ impl Client {
     }
 
     /// The next job that may go, given what is in flight; those that are too late fail.
-    fn next_job(&mut self, now: Instant) -> Option<Job> {
+    fn next_job(&mut self, now: Instant) -> Option<Box<Job>> {
         self.expire_queue(now);
         let flights = &self.flights;
         self.queue.pop(|job| flights.iter().all(|flight| flight.may_fly_beside(job)))
     }
 
-    fn send(&mut self, now: Instant, mut job: Job, out: &mut Vec<u8>) {
+    fn send(&mut self, now: Instant, mut job: Box<Job>, out: &mut Vec<u8>) {
         job.attempts = job.attempts.saturating_add(1);
         let start = out.len();
         let Transaction { unit, request, .. } = &job.transaction;
@@ -376,11 +380,11 @@ impl Machine for Client {
         self.line = Line::default();
         self.line.handle_input(now.mono);
         self.losses = Losses::default();
-        (self.is_connected, self.is_closing, self.wake) = (true, false, None);
+        (self.is_connected, self.is_closing, self.wake) = (true, false, NEVER);
     }
 
     fn handle_disconnected(&mut self, _now: Now) {
-        (self.is_connected, self.is_closing, self.wake) = (false, false, None);
+        (self.is_connected, self.is_closing, self.wake) = (false, false, NEVER);
         self.mbap.clear();
         self.rtu.clear();
         for flight in core::mem::take(&mut self.flights) {
@@ -406,21 +410,21 @@ impl Machine for Client {
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        if self.wake.is_some_and(|at| at <= now.mono) {
-            self.wake = None;
+        if self.wake <= now.mono {
+            self.wake = NEVER;
         }
         self.expire_flights(now.mono);
         self.expire_queue(now.mono);
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
-        self.wake = None;
+        self.wake = NEVER;
         if !self.is_connected || self.is_closing || self.flights.len() >= usize::from(self.window) {
             return false;
         }
         let ready = self.line.ready(&self.config);
         if ready > now.mono {
-            self.wake = (self.queue.len() > 0).then_some(ready);
+            self.wake = if self.queue.len() > 0 { ready } else { NEVER };
             return false;
         }
         let Some(job) = self.next_job(now.mono) else { return false };
@@ -433,8 +437,9 @@ impl Machine for Client {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        let flights = self.flights.iter().map(Flight::deadline);
-        flights.chain(self.queue.deadline()).chain(self.wake).min()
+        let waiting = self.queue.deadline().min(self.wake);
+        let first = self.flights.iter().fold(waiting, |first, flight| first.min(flight.deadline()));
+        (first != NEVER).then_some(first)
     }
 
     fn is_closed(&self) -> bool {

@@ -44,22 +44,19 @@ impl DeviceOwner {
 
     fn read(&self, now: Now, header: &Header, objects: &[Object]) {
         let index = self.session.index.borrow();
-        let mut readings = self.reporter.readings(now);
-        for object in objects {
-            match index.find(now, header, object) {
-                Found::Reading(reading) => readings.push(reading),
-                Found::Unknown => {
-                    self.session.unknown_objects.update(|count| count + 1);
-                    readings.push(UNKNOWN);
-                }
-                Found::OtherType(point) => {
-                    self.session.other_types.update(|count| count + 1);
-                    self.tell_type(point, index.name(point), header);
-                }
+        let readings = objects.iter().filter_map(|object| match index.find(now, header, object) {
+            Found::Reading(reading) => Some(reading),
+            Found::Unknown => {
+                self.session.unknown_objects.update(|count| count + 1);
+                Some(UNKNOWN)
             }
-        }
-        drop(readings);
-        self.reporter.batch_end(now, None);
+            Found::OtherType(point) => {
+                self.session.other_types.update(|count| count + 1);
+                self.tell_type(point, index.name(point), header);
+                None
+            }
+        });
+        self.reporter.batch(now, readings);
     }
 
     fn tell_type(&self, point: PointId, name: &str, header: &Header) {

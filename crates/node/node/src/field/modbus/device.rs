@@ -7,7 +7,6 @@ use crate::field::driver::{DeviceSession, Reporter};
 use crate::field::lanes::Lane;
 use crate::field::presence::Presence;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tieline_core::{Command, DeviceId, Instant, Now, PointId, Refusal, Topic};
@@ -68,7 +67,8 @@ pub(super) struct ModbusDevice {
     planner: RefCell<Planner>,
     parts: RefCell<Vec<Part>>,
     polls: RefCell<Vec<Poll>>,
-    tasks: RefCell<HashMap<u64, Task>>,
+    /// By transaction, in no order: few are open at a time.
+    tasks: RefCell<Vec<(u64, Task)>>,
     lost_in_row: Cell<u32>,
     pub(super) presence: Presence,
     reporter: OnceCell<Reporter>,
@@ -137,7 +137,8 @@ impl ModbusDevice {
         self.lost_in_row.set(old.lost_in_row.get());
         let tasks = old.tasks.take();
         let is_command = |task: &Task| matches!(task, Task::Command(..) | Task::Prepare(..));
-        let is_over = |id| Line::member_of(id) == number && tasks.get(&id).is_none_or(|task| !is_command(task));
+        let is_kept = |id| tasks.iter().any(|(known, task)| *known == id && is_command(task));
+        let is_over = |id| Line::member_of(id) == number && !is_kept(id);
         self.line.session.with(|client, _| client.cancel(is_over));
         let same = |point| self.registers.same(&old.registers, point).unwrap_or(PointId(u32::MAX));
         let kept = tasks.into_iter().filter_map(|(id, task)| match task {
@@ -160,8 +161,7 @@ impl ModbusDevice {
 
     /// A transaction was given up: the device leaves.
     pub(super) fn cancelled(&self, transaction: u64, sent: bool) {
-        let task = self.tasks.borrow_mut().remove(&transaction);
-        match task {
+        match self.take_task(transaction) {
             Some(Task::Command(command, _)) => self.command_done(command, Err(Refusal::reconfigured(sent))),
             // It has only been read for.
             Some(Task::Prepare(command, ..)) => self.command_done(command, Err(Refusal::reconfigured(false))),
@@ -171,7 +171,7 @@ impl ModbusDevice {
 
     /// The device leaves: what has not ended by now never will.
     pub(super) fn end(&self) {
-        let left: Vec<u64> = self.tasks.borrow().keys().copied().collect();
+        let left: Vec<u64> = self.tasks.borrow().iter().map(|(transaction, _)| *transaction).collect();
         left.into_iter().for_each(|transaction| self.cancelled(transaction, true));
     }
 
@@ -189,8 +189,14 @@ impl ModbusDevice {
             let deadline = deadline.unwrap_or(now.mono + PATIENCE);
             client.submit(Transaction { id, unit, request, deadline, priority })
         })?;
-        self.tasks.borrow_mut().insert(id, task);
+        self.tasks.borrow_mut().push((id, task));
         Ok(())
+    }
+
+    fn take_task(&self, transaction: u64) -> Option<Task> {
+        let mut tasks = self.tasks.borrow_mut();
+        let at = tasks.iter().position(|(known, _)| *known == transaction)?;
+        Some(tasks.swap_remove(at).1)
     }
 
     /// The smallest read of the device that is known to be asked for.
@@ -206,13 +212,12 @@ impl ModbusDevice {
     // What comes of it.
 
     pub(super) fn answered(&self, now: Now, transaction: u64, response: &Response) {
-        let Some(task) = self.tasks.borrow_mut().remove(&transaction) else { return };
+        let Some(task) = self.take_task(transaction) else { return };
         self.heard(now);
         match task {
             Task::Block(id, part) => {
-                let block = self.planner.borrow().block(id).cloned();
-                if let Some(block) = block {
-                    self.report(now, &block, response);
+                if let Some(block) = self.planner.borrow().block(id) {
+                    self.report(now, block, response);
                 }
                 self.block_done(now, part, PollResult::Ok);
             }
@@ -222,15 +227,12 @@ impl ModbusDevice {
                 self.read_back(point);
             }
             Task::Prepare(command, point, change, until) => self.write_back(command, point, change, until, response),
-            Task::ReadBack(block) => {
-                self.report(now, &block, response);
-                self.batch_end(now);
-            }
+            Task::ReadBack(block) => self.report(now, &block, response),
         }
     }
 
     pub(super) fn refused(&self, now: Now, transaction: u64, code: ExceptionCode) {
-        let Some(task) = self.tasks.borrow_mut().remove(&transaction) else { return };
+        let Some(task) = self.take_task(transaction) else { return };
         if code.is_of_gateway() {
             return self.unheard(now, task, &format!("the gateway: {code}"), code_refusal(code));
         }
@@ -245,7 +247,7 @@ impl ModbusDevice {
     }
 
     pub(super) fn failed(&self, now: Now, transaction: u64, reason: Failure, sent: bool) {
-        let Some(task) = self.tasks.borrow_mut().remove(&transaction) else { return };
+        let Some(task) = self.take_task(transaction) else { return };
         let why = match reason {
             Failure::TimedOut | Failure::Lost => "no answer in time",
             Failure::Garbage => "what it sends cannot be read",
@@ -292,14 +294,8 @@ impl ModbusDevice {
     // Reading.
 
     fn report(&self, now: Now, block: &Block, response: &Response) {
-        let Some(reporter) = self.reporter() else { return };
-        let mut readings = reporter.readings(now);
-        self.registers.readings(block, response).for_each(|reading| readings.push(reading));
-    }
-
-    fn batch_end(&self, now: Now) {
         if let Some(reporter) = self.reporter() {
-            reporter.batch_end(now, None);
+            reporter.batch(now, self.registers.readings(block, response));
         }
     }
 
@@ -312,7 +308,6 @@ impl ModbusDevice {
             poll.result = worse(poll.result, result);
             (poll.open == 0).then(|| polls.swap_remove(at))
         };
-        self.batch_end(now);
         if let (Some(poll), Some(reporter)) = (ended, self.reporter()) {
             reporter.poll_done(now, part.class, part.number, poll.result);
         }
@@ -337,8 +332,7 @@ impl ModbusDevice {
                     tracing::warn!(device = %self.topic, table, address, %code, "the device does not have a point");
                 }
                 if let Some(reporter) = self.reporter() {
-                    let mut readings = reporter.readings(now);
-                    points.iter().for_each(|point| readings.push(refused(PointId(point.key))));
+                    reporter.batch(now, points.iter().map(|point| refused(PointId(point.key))));
                 }
                 blocks
             }
@@ -419,8 +413,8 @@ impl DeviceSession for ModbusDevice {
     /// The blocks of one part.
     fn poll(&self, class: PollClass, number: u16) -> bool {
         let part = PollPart { class, number };
-        let blocks: Vec<BlockId> =
-            self.parts.borrow().iter().find(|planned| planned.part == part).map_or_else(Vec::new, |p| p.blocks.clone());
+        let parts = self.parts.borrow();
+        let blocks = parts.iter().find(|planned| planned.part == part).map_or(&[][..], |planned| &planned.blocks);
         if blocks.is_empty() {
             // The device has none of these points: it was asked for them, and is not asked again.
             if let Some(reporter) = self.reporter() {

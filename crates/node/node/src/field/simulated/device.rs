@@ -268,12 +268,7 @@ impl SimulatedDevice {
     /// Tells what the device has. The time of its model is that of the request's end.
     fn report<'a>(&self, now: Now, points: impl Iterator<Item = &'a PointId>) {
         let model = self.model.borrow();
-        self.tell(|reporter| {
-            let mut readings = reporter.readings(now);
-            points.filter_map(|point| model.reading(*point)).for_each(|reading| readings.push(reading));
-            drop(readings);
-            reporter.batch_end(now, None);
-        });
+        self.tell(|reporter| reporter.batch(now, points.filter_map(|point| model.reading(*point))));
     }
 
     fn command_done(&self, id: u64, outcome: Result<(), Refusal>) {
