@@ -87,10 +87,10 @@ fn a_device_that_reads_several_properties_is_asked_for_them_together() {
         vendor: long.clone(),
         ..ServerConfig::default()
     };
-    let (mut network, mut device) = learned(config, 30);
+    let (mut network, mut device) = learned(config, 20);
     assert_eq!(*device.profile().unwrap().vendor, long);
     let before = network.client.counters().requests;
-    device.read(network.now, &mut network.client, (0..30).map(present).collect::<Vec<_>>()).unwrap();
+    device.read(network.now, &mut network.client, (0..20).map(present).collect::<Vec<_>>()).unwrap();
     run(&mut network, &mut device, LONG);
     assert_eq!(network.client.counters().requests, before + 1);
 }
