@@ -384,7 +384,11 @@ mod tests {
     }
 
     fn run_tiny(experiment: Experiment) -> Vec<Row> {
-        let rows = run(&tiny(experiment), &Progress::new(false)).unwrap();
+        run_all(&tiny(experiment))
+    }
+
+    fn run_all(options: &Options) -> Vec<Row> {
+        let rows = run(options, &Progress::new(false)).unwrap();
         for row in &rows {
             assert_eq!(row.invalid, None);
         }
@@ -415,20 +419,40 @@ mod tests {
         assert_eq!((rows.len(), charts(&rows).len()), (2, 1));
     }
 
-    #[test]
-    fn a_node_is_measured_from_devices_to_subscriber() {
-        let rows = run_tiny(Experiment::Node);
+    fn check_node(protocol: Protocol) {
+        let rows = run_all(&Options { protocols: vec![protocol], rounds: 1, ..tiny(Experiment::Node) });
         for row in &rows {
             let Some(Figures::Node(figures)) = &row.figures else { panic!("{row:?}") };
             // Nodes of other tests may be in this process, so nothing is said of the size of shares.
             assert!(figures.points_per_s > 0.0 && figures.latency_ms_p99 > 0.0, "{figures:?}");
+            assert_eq!(figures.late_ms_p50.is_some(), protocol.is_polled());
         }
     }
 
     #[test]
+    fn a_node_is_measured_from_modbus_devices_to_subscriber() {
+        check_node(Protocol::Modbus);
+    }
+
+    #[test]
+    fn a_node_is_measured_from_bacnet_devices_to_subscriber() {
+        check_node(Protocol::Bacnet);
+    }
+
+    #[test]
+    fn a_node_is_measured_from_dnp3_devices_to_subscriber() {
+        check_node(Protocol::Dnp3);
+    }
+
+    #[test]
+    fn a_node_is_measured_from_iec104_devices_to_subscriber() {
+        check_node(Protocol::Iec104);
+    }
+
+    #[test]
     fn a_node_is_measured_with_and_without_traces() {
-        let rows = run_tiny(Experiment::Trace);
-        assert_eq!(rows.len(), Protocol::ALL.len());
+        let options = Options { protocols: vec![Protocol::Modbus], rounds: 1, ..tiny(Experiment::Trace) };
+        let rows = run_all(&options);
         let Some(Figures::Trace(figures)) = &rows[0].figures else { panic!("{rows:?}") };
         assert!(figures.ratio_to_untraced > 0.0 && figures.untraced_driver_percent > 0.0, "{figures:?}");
     }

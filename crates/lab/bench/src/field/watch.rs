@@ -263,7 +263,8 @@ impl State {
             known.is_seen = true;
             self.latency_us.saturating_record(since(stamp));
         }
-        others.then_some(())
+        // What a device that reports has at first is of no report.
+        (others || !self.is_strict).then_some(())
     }
 }
 

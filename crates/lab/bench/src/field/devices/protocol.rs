@@ -79,11 +79,13 @@ impl Protocol {
     #[must_use]
     pub fn table(self, device: usize, port: u16, every: Duration) -> String {
         let (word, address) = (self.word(), address_of(device, port));
-        let poll = match self {
-            Self::Modbus | Self::Bacnet => format!("poll = {{ every = \"{}ms\" }}\n", every.as_millis()),
-            Self::Dnp3 | Self::Iec104 => String::new(),
+        let more = match self {
+            Self::Modbus | Self::Bacnet => format!("poll = {{ every = \"{}ms\" }}", every.as_millis()),
+            // As outstations of ours are by default.
+            Self::Dnp3 => "dnp3 = { master = 1, outstation = 10 }".to_owned(),
+            Self::Iec104 => "iec104 = { common_address = 1 }".to_owned(),
         };
-        format!("protocol = \"{word}\"\naddress = \"{address}\"\n{poll}")
+        format!("protocol = \"{word}\"\naddress = \"{address}\"\n{more}\n")
     }
 }
 
