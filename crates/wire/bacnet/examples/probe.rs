@@ -1,6 +1,6 @@
 //! Tries a device over a real socket and says what each step came to and cost: `cargo run --release -p tieline-bacnet
-//! --example probe 127.0.0.1:47808`. It learns the device, reads the object list and 800 present values (in one request, and
-//! in chunks), writes and relinquishes analog-value 0 at priority 8, and subscribes to it with and without confirmation.
+//! --example probe 127.0.0.1:47808`. It learns the device, reads the object list (beside the same datagrams from a bare socket, which
+//! is what the device itself takes) and 800 present values (in one request, and in chunks), writes and relinquishes analog-value 0 at priority 8, and subscribes to it with and without confirmation.
 
 #![expect(clippy::print_stdout, reason = "what was found is the output")]
 
@@ -21,7 +21,12 @@ struct Probe {
     device: Device,
     instance: Option<u32>,
     start: std::time::Instant,
+    /// What goes out, and none where something comes in.
+    moved: Vec<Option<Vec<u8>>>,
 }
+
+/// How often what is short is timed.
+const TIMES: usize = 21;
 
 fn main() -> Done<()> {
     let address: SocketAddrV4 =
@@ -29,7 +34,7 @@ fn main() -> Done<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     let client = Client::new(ClientConfig::default());
     let device = Device::new(Peer::direct(address), None, DeviceConfig::default());
-    let mut probe = Probe { socket, client, device, instance: None, start: std::time::Instant::now() };
+    let mut probe = Probe { socket, client, device, instance: None, start: std::time::Instant::now(), moved: vec![] };
     probe.who_is()?;
     probe.learn()?;
     let objects = probe.objects()?;
@@ -58,6 +63,11 @@ fn processor_time() -> Duration {
     Duration::from_millis((ticks(13) + ticks(14)) * 10)
 }
 
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
 impl Probe {
     fn now(&self) -> Now {
         let utc = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -70,7 +80,7 @@ impl Probe {
         let mut out = Vec::new();
         while let Some(to) = self.client.poll_transmit(self.now(), &mut out) {
             self.socket.send_to(&out, SocketAddr::V4(to))?;
-            out.clear();
+            self.moved.push(Some(std::mem::take(&mut out)));
         }
         let now = self.now();
         let deadlines = [self.client.timeout(), self.device.timeout()];
@@ -79,6 +89,7 @@ impl Probe {
         let mut buffer = [0; 2048];
         if let Ok((count, SocketAddr::V4(from))) = self.socket.recv_from(&mut buffer) {
             let now = self.now();
+            self.moved.push(None);
             self.client.handle_datagram(now, from, buffer.get(..count).unwrap_or_default());
         }
         let now = self.now();
@@ -116,18 +127,58 @@ impl Probe {
     }
 
     fn learn(&mut self) -> Done<()> {
-        self.device.learn(self.now(), &mut self.client)?;
-        println!("{:?}", self.event()?);
+        let mut times = Vec::new();
+        let before = self.client.counters().requests;
+        for _ in 0..TIMES {
+            let start = std::time::Instant::now();
+            self.device.learn(self.now(), &mut self.client)?;
+            let event = self.event()?;
+            times.push(start.elapsed());
+            if times.len() == TIMES {
+                println!("{event:?}");
+            }
+        }
+        let requests = (self.client.counters().requests - before) / times.len() as u64;
+        println!("what it is: {requests} requests in {:?}", median(&mut times));
         Ok(())
     }
 
     fn objects(&mut self) -> Done<Vec<ObjectId>> {
-        let start = std::time::Instant::now();
-        self.device.read_object_list(self.now(), &mut self.client)?;
-        let DeviceEvent::ObjectList { objects, .. } = self.event()? else { return Err("no object list".into()) };
-        let objects = objects?;
-        println!("object list: {} objects in {:?}", objects.len(), start.elapsed());
-        Ok(objects)
+        let (mut ours, mut floor, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..TIMES {
+            self.moved.clear();
+            let start = std::time::Instant::now();
+            self.device.read_object_list(self.now(), &mut self.client)?;
+            let DeviceEvent::ObjectList { objects, .. } = self.event()? else { return Err("no object list".into()) };
+            ours.push(start.elapsed());
+            found = objects?;
+            // The last acknowledgement.
+            self.turn()?;
+            floor.push(self.replay()?);
+        }
+        let (ours, floor) = (median(&mut ours), median(&mut floor));
+        println!(
+            "object list: {} objects in {ours:?}, the same datagrams from a bare socket in {floor:?}",
+            found.len()
+        );
+        Ok(found)
+    }
+
+    /// What the device takes for the same datagrams.
+    fn replay(&self) -> Done<Duration> {
+        let socket = UdpSocket::bind("0.0.0.0:0")?;
+        socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+        let (start, mut last, mut buffer) = (std::time::Instant::now(), Duration::ZERO, [0; 2048]);
+        for datagram in &self.moved {
+            match datagram {
+                Some(datagram) => drop(socket.send_to(datagram, SocketAddr::V4(self.device.peer().address))?),
+                None => {
+                    socket.recv_from(&mut buffer)?;
+                    last = start.elapsed();
+                }
+            }
+        }
+        Ok(last)
     }
 
     fn read_at_once(&mut self, references: &[PropertyRef]) -> Done<()> {

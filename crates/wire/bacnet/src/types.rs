@@ -249,9 +249,9 @@ pub struct DateTime {
     pub time: Time,
 }
 
+/// From 1970-01-01 to 1900-01-01 and to 2154-12-31, the first and the last day that a date has.
+const DAYS: (i64, i64) = (-25_567, 67_569);
 const MICROS_PER_DAY: i64 = 86_400_000_000;
-/// From 1970-01-01 to 1900-03-01, the start of the count of days below.
-const MARCH_1900_DAYS: i64 = -25_508;
 
 impl DateTime {
     /// All fields open.
@@ -262,8 +262,8 @@ impl DateTime {
     #[must_use]
     pub fn from_timestamp(at: Timestamp, offset_minutes: i16) -> Self {
         let local = at.micros().saturating_add(i64::from(offset_minutes) * 60_000_000);
-        let days = local.div_euclid(MICROS_PER_DAY).clamp(-25_567, 67_570);
-        let (year, month, day) = civil(days);
+        let days = local.div_euclid(MICROS_PER_DAY).clamp(DAYS.0, DAYS.1);
+        let (year, month, day, _) = Timestamp::from_micros(days * MICROS_PER_DAY).day();
         let hundredths = local.rem_euclid(MICROS_PER_DAY) / 10_000;
         let field = |number: i64| u8::try_from(number).unwrap_or(ANY);
         Self {
@@ -287,15 +287,14 @@ impl DateTime {
     #[must_use]
     pub fn timestamp(self, offset_minutes: i16) -> Option<Timestamp> {
         let (date, time) = (self.date, self.time);
-        let is_date = date.year != ANY && (1..=12).contains(&date.month) && (1..=31).contains(&date.day);
-        if !is_date || time.hour > 23 || time.minute > 59 || time.second > 59 {
+        if date.year == ANY || time.hour > 23 || time.minute > 59 || time.second > 59 {
             return None;
         }
+        let midnight = Timestamp::of_day(1900 + i64::from(date.year), date.month.into(), date.day.into())?;
         let hundredths = if time.hundredths > 99 { 0 } else { time.hundredths };
-        let days = days_of(1900 + i64::from(date.year), i64::from(date.month), i64::from(date.day));
         let seconds = i64::from(time.hour) * 3600 + i64::from(time.minute) * 60 + i64::from(time.second);
-        let local = days * MICROS_PER_DAY + seconds * 1_000_000 + i64::from(hundredths) * 10_000;
-        Some(Timestamp::from_micros(local - i64::from(offset_minutes) * 60_000_000))
+        let in_day = seconds * 1_000_000 + i64::from(hundredths) * 10_000;
+        Some(Timestamp::from_micros(midnight.micros() + in_day - i64::from(offset_minutes) * 60_000_000))
     }
 }
 
@@ -303,25 +302,6 @@ impl fmt::Display for DateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.date, self.time)
     }
-}
-
-/// Days since 1970 of a date; years begin in March, so that the leap day is the last of a year.
-const fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let since = year - 1900;
-    // 2000 is a leap year, 1900 and 2100 are none.
-    let leap_days = if since < 0 { 0 } else { since / 4 } - if year >= 2100 { 1 } else { 0 };
-    MARCH_1900_DAYS + since * 365 + leap_days + (153 * month + 2) / 5 + day - 1
-}
-
-/// The inverse of [`days_of`]: year, month, day.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let mut year = 1971 + days.div_euclid(365);
-    while days_of(year, 1, 1) > days {
-        year -= 1;
-    }
-    let month = (1..=12).rev().find(|month| days_of(year, *month, 1) <= days).unwrap_or(1);
-    (year, month, days - days_of(year, month, 1) + 1)
 }
 
 /// An address on a data link: up to eight bytes.
@@ -425,6 +405,12 @@ mod tests {
         check("1900-01-01T00:00:00.000Z", 1);
         check("1970-01-01T12:00:00.000Z", 4);
         assert_eq!(DateTime::ANY.timestamp(0), None);
+        // No such day.
+        let day = Date { year: 126, month: 2, day: 29, weekday: ANY };
+        let at = |date| DateTime { date, time: Time { hour: 0, minute: 0, second: 0, hundredths: 0 } }.timestamp(0);
+        assert_eq!((at(day), at(Date { year: 124, ..day }).is_some()), (None, true));
+        // Held in the years of the format.
+        assert_eq!(DateTime::from_timestamp(Timestamp::from_micros(i64::MAX), 0).date.year, 254);
     }
 
     proptest! {

@@ -7,11 +7,15 @@
 //! | memory | resident memory of a connection |
 //! | window | reads a second of one connection whose answers take 20 ms |
 //! | spread | how evenly the requests of one large controller leave, in virtual time |
-//! | node | a whole node between many devices and a subscriber |
+//! | node | a whole node between many devices and a subscriber, each protocol |
+//! | trace | a node with traces of its devices and without |
+//! | bacnet | lists and many values of a BACnet device: time, and processor time of a value |
 //! | styles | messages and bytes of a publication |
 //!
 //! Read first: `load.rs`, then `ours.rs` and `floor.rs`; `node.rs` with `devices.rs` and `watch.rs`.
 
+mod bacnet;
+mod bare;
 mod charts;
 mod devices;
 mod floor;
@@ -24,16 +28,19 @@ mod reads;
 mod responder;
 mod spread;
 mod styles;
+mod trace;
 mod watch;
 mod wire;
 
+pub use bacnet::BacnetFigures;
 pub use charts::charts;
-pub use devices::serve_devices;
+pub use devices::{Kind, Protocol, serve_devices};
 pub use memory::{HeldBy, MemoryFigures, grown_with, hold};
 pub use node::NodeFigures;
 pub use reads::{ReadFigures, WindowFigures};
 pub use spread::SpreadFigures;
 pub use styles::StyleFigures;
+pub use trace::TraceFigures;
 
 use crate::process;
 use crate::report::{Progress, Shape, write_rows};
@@ -58,13 +65,18 @@ pub enum Experiment {
     Spread,
     /// A whole node.
     Node,
+    /// A whole node with traces and without.
+    Trace,
+    /// Many values of a BACnet device.
+    Bacnet,
     /// Bytes of a publication.
     Styles,
 }
 
 impl Experiment {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Reads, Self::Memory, Self::Window, Self::Spread, Self::Node, Self::Styles];
+    pub const ALL: [Self; 8] =
+        [Self::Reads, Self::Memory, Self::Window, Self::Spread, Self::Node, Self::Trace, Self::Bacnet, Self::Styles];
 
     /// Headings and keys of its table.
     #[must_use]
@@ -75,6 +87,8 @@ impl Experiment {
             Self::Window => WINDOW,
             Self::Spread => SPREAD,
             Self::Node => NODE,
+            Self::Trace => TRACE,
+            Self::Bacnet => BACNET,
             Self::Styles => STYLES,
         }
     }
@@ -120,6 +134,7 @@ const SPREAD: &[(&str, &str)] = &[
 ];
 const NODE: &[(&str, &str)] = &[
     ("experiment", "experiment"),
+    ("protocol", "protocol"),
     ("devices", "devices"),
     ("points", "points"),
     ("every s", "every_s"),
@@ -134,6 +149,30 @@ const NODE: &[(&str, &str)] = &[
     ("late p99", "late_ms_p99"),
     ("to subscriber ms p50", "latency_ms_p50"),
     ("to subscriber p99", "latency_ms_p99"),
+];
+const TRACE: &[(&str, &str)] = &[
+    ("experiment", "experiment"),
+    ("protocol", "protocol"),
+    ("devices", "devices"),
+    ("every s", "every_s"),
+    ("publish", "publish"),
+    ("node %", "node_percent"),
+    ("without traces", "untraced_node_percent"),
+    ("ratio", "ratio_to_untraced"),
+    ("driver %", "driver_percent"),
+    ("without traces", "untraced_driver_percent"),
+    ("ratio", "driver_ratio_to_untraced"),
+];
+const BACNET: &[(&str, &str)] = &[
+    ("experiment", "experiment"),
+    ("what is read", "what"),
+    ("values", "values"),
+    ("datagrams", "datagrams"),
+    ("ms", "ms"),
+    ("floor ms", "floor_ms"),
+    ("ratio to floor", "ratio_to_floor"),
+    ("CPU µs a value", "cpu_us_per_value"),
+    ("floor CPU µs", "floor_cpu_us_per_value"),
 ];
 const STYLES: &[(&str, &str)] = &[
     ("experiment", "experiment"),
@@ -156,6 +195,8 @@ pub struct Options {
     pub registers: Vec<u16>,
     /// Devices of a node.
     pub devices: Vec<usize>,
+    /// What they speak.
+    pub protocols: Vec<Protocol>,
     /// From a read of a device by the node to its next.
     pub every: Duration,
     /// How long a node is measured.
@@ -163,6 +204,8 @@ pub struct Options {
     /// The program that is started for processes of their own: usually the running one. Without it, node and devices are in
     /// this process, and there is no row of memory.
     pub program: Option<PathBuf>,
+    /// Another program that is the node, such as one of another version; else `program` is.
+    pub node: Option<PathBuf>,
     /// How long each side of a round is measured.
     pub span: Duration,
     /// Rounds of each row.
@@ -180,6 +223,12 @@ pub struct Row {
     /// Registers of a read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registers: Option<u16>,
+    /// What the devices of the node speak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<&'static str>,
+    /// What is read of a device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub what: Option<&'static str>,
     /// Devices of the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<usize>,
@@ -223,6 +272,10 @@ pub enum Figures {
     Spread(SpreadFigures),
     /// Of [`Experiment::Node`].
     Node(NodeFigures),
+    /// Of [`Experiment::Trace`].
+    Trace(TraceFigures),
+    /// Of [`Experiment::Bacnet`].
+    Bacnet(BacnetFigures),
     /// Of [`Experiment::Styles`].
     Styles(StyleFigures),
 }
@@ -233,6 +286,8 @@ impl Row {
             experiment,
             connections: None,
             registers: None,
+            protocol: None,
+            what: None,
             devices: None,
             points: None,
             every_s: None,
@@ -260,6 +315,8 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
             Experiment::Window => reads::window_rows(options, progress)?,
             Experiment::Spread => spread::rows(),
             Experiment::Node => node::rows(options, progress)?,
+            Experiment::Trace => trace::rows(options, progress)?,
+            Experiment::Bacnet => bacnet::rows(options, progress),
             Experiment::Styles => styles::rows(options, progress),
         });
     }
@@ -316,16 +373,22 @@ mod tests {
             connections: vec![3],
             registers: vec![18],
             devices: vec![3],
+            protocols: Protocol::ALL.to_vec(),
             every: Duration::from_millis(200),
             node_span: Duration::from_secs(1),
             program: None,
+            node: None,
             span: Duration::from_millis(100),
             rounds: 2,
         }
     }
 
     fn run_tiny(experiment: Experiment) -> Vec<Row> {
-        let rows = run(&tiny(experiment), &Progress::new(false)).unwrap();
+        run_all(&tiny(experiment))
+    }
+
+    fn run_all(options: &Options) -> Vec<Row> {
+        let rows = run(options, &Progress::new(false)).unwrap();
         for row in &rows {
             assert_eq!(row.invalid, None);
         }
@@ -356,14 +419,56 @@ mod tests {
         assert_eq!((rows.len(), charts(&rows).len()), (2, 1));
     }
 
-    #[test]
-    fn a_node_is_measured_from_devices_to_subscriber() {
-        let rows = run_tiny(Experiment::Node);
+    fn check_node(protocol: Protocol) {
+        let rows = run_all(&Options { protocols: vec![protocol], rounds: 1, ..tiny(Experiment::Node) });
         for row in &rows {
             let Some(Figures::Node(figures)) = &row.figures else { panic!("{row:?}") };
             // Nodes of other tests may be in this process, so nothing is said of the size of shares.
             assert!(figures.points_per_s > 0.0 && figures.latency_ms_p99 > 0.0, "{figures:?}");
+            assert_eq!(figures.late_ms_p50.is_some(), protocol.is_polled());
         }
+    }
+
+    #[test]
+    fn a_node_is_measured_from_modbus_devices_to_subscriber() {
+        check_node(Protocol::Modbus);
+    }
+
+    #[test]
+    fn a_node_is_measured_from_bacnet_devices_to_subscriber() {
+        check_node(Protocol::Bacnet);
+    }
+
+    #[test]
+    fn a_node_is_measured_from_dnp3_devices_to_subscriber() {
+        check_node(Protocol::Dnp3);
+    }
+
+    #[test]
+    fn a_node_is_measured_from_iec104_devices_to_subscriber() {
+        check_node(Protocol::Iec104);
+    }
+
+    #[test]
+    fn a_node_is_measured_with_and_without_traces() {
+        let options = Options { protocols: vec![Protocol::Modbus], rounds: 1, ..tiny(Experiment::Trace) };
+        let rows = run_all(&options);
+        let Some(Figures::Trace(figures)) = &rows[0].figures else { panic!("{rows:?}") };
+        assert!(figures.ratio_to_untraced > 0.0 && figures.untraced_driver_percent > 0.0, "{figures:?}");
+    }
+
+    #[test]
+    fn values_of_a_bacnet_device_are_timed() {
+        let rows = run_tiny(Experiment::Bacnet);
+        let of = |what: &str| match rows.iter().find(|row| row.what == Some(what)).map(|row| &row.figures) {
+            Some(Some(Figures::Bacnet(figures))) => *figures,
+            _ => panic!("{what} of {rows:?}"),
+        };
+        assert_eq!(of("object list").values, 303);
+        // The list is in two segments: request, segment, acknowledgement, segment, acknowledgement.
+        assert_eq!(of("object list").datagrams, 5);
+        assert_eq!(of("800 values, one answer").values, 800);
+        assert!(of("800 values, one answer").cpu_us_per_value > 0.0);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! A whole node between many simulated devices and one subscriber of everything: what its driver takes of a core, what the
-//! node takes, and how late reads are. The floor is a bare socket loop with as many connections, registers and reads.
+//! node takes, and how late reads are. The floor is a bare socket loop with as many connections, bytes and reads.
 //!
 //! ```text
 //! devices (a process) ⇄ node (a process): field-0 … bus, sockets … ─▶ subscriber (this process)
 //! ```
 
-use super::devices::{self, Generator, POINTS, REGISTERS, Seen};
+use super::bare::{self, Exchange};
+use super::devices::{Generator, Kind, POINTS, Protocol, REGISTERS, Seen};
 use super::floor::Floor;
 use super::load::{self, Ask, Measured};
 use super::responder::Responder;
@@ -27,7 +28,7 @@ use tempfile::TempDir;
 use tieline_node::{Node, config};
 
 /// What a device publishes: as it is by default, and one message a device.
-const PUBLISH: [Published; 2] = [
+pub const PUBLISH: [Published; 2] = [
     Published { name: "points and all", words: "[\"points\", \"all\"]", messages: POINTS as u64 + 1 },
     Published { name: "all", words: "[\"all\"]", messages: 1 },
 ];
@@ -39,8 +40,9 @@ const MISSING_READS: f64 = 3.0;
 
 /// What devices publish.
 #[derive(Clone, Copy, Debug)]
-struct Published {
-    name: &'static str,
+pub struct Published {
+    /// In a row.
+    pub name: &'static str,
     /// In a configuration.
     words: &'static str,
     /// Messages for a read.
@@ -62,10 +64,12 @@ pub struct NodeFigures {
     pub ratio_to_floor: f64,
     /// Share of a core that the whole node took, in percent.
     pub node_percent: f64,
-    /// How late reads came to the devices, after the earliest phase of each.
-    pub late_ms_p50: f64,
+    /// How late reads came to the devices, after the earliest phase of each; none of devices that report by themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_ms_p50: Option<f64>,
     /// The same.
-    pub late_ms_p99: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_ms_p99: Option<f64>,
     /// From the answer of a device to its value at the subscriber.
     pub latency_ms_p50: f64,
     /// The same.
@@ -74,13 +78,28 @@ pub struct NodeFigures {
 
 /// One round of ours.
 #[derive(Clone, Copy, Debug)]
-struct Round {
+pub struct Round {
     points_per_s: f64,
     messages_per_s: f64,
-    driver_percent: f64,
-    node_percent: f64,
-    late_ms: (f64, f64),
+    /// Share of a core that the threads of the driver took, in percent.
+    pub driver_percent: f64,
+    /// The same of the whole node.
+    pub node_percent: f64,
+    seen: Seen,
     latency_ms: (f64, f64),
+}
+
+/// What a node is measured with.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// What the devices speak.
+    pub protocol: Protocol,
+    /// How many.
+    pub devices: usize,
+    /// What is published.
+    pub publish: Published,
+    /// Whether the devices are traced, as they are by default.
+    pub is_traced: bool,
 }
 
 /// The rows of the experiment.
@@ -89,33 +108,47 @@ pub fn rows(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
     for &devices in &options.devices {
         // Both ends, of the node or of the floor.
         process::reserve_descriptors(devices, 2)?;
-        for publish in PUBLISH {
-            let (mut ours, mut floor) = (Vec::new(), Vec::new());
-            let what = format!("field: a node with {devices} devices, publish {}", publish.name);
-            let invalid = take_turns(options.rounds, progress, &what, |side| {
-                match side {
-                    Side::Ours => ours.push(round(options, devices, publish)?),
-                    Side::Floor => floor.push(floor_round(options, devices)?),
-                }
-                Ok(())
-            });
-            let figures = invalid.is_none().then(|| Figures::Node(figures(&ours, &floor)));
-            rows.push(Row {
-                devices: Some(devices),
-                points: Some(POINTS.into()),
-                every_s: Some(options.every.as_secs_f64()),
-                publish: Some(publish.name),
-                rounds: Some(options.rounds),
-                figures,
-                invalid,
-                ..Row::new(Experiment::Node)
-            });
+        for &protocol in &options.protocols {
+            for publish in PUBLISH {
+                let setting = Setting { protocol, devices, publish, is_traced: true };
+                rows.push(row(options, progress, setting));
+            }
         }
     }
     Ok(rows)
 }
 
-fn figures(ours: &[Round], floor: &[Measured]) -> NodeFigures {
+fn row(options: &Options, progress: &Progress, setting: Setting) -> Row {
+    let Setting { protocol, devices, publish, .. } = setting;
+    let (mut ours, mut floor) = (Vec::<Round>::new(), Vec::new());
+    let what = format!("field: a node with {devices} devices, {}, publish {}", protocol.word(), publish.name);
+    let invalid = take_turns(options.rounds, progress, &what, |side| {
+        match side {
+            Side::Ours => ours.push(round(options, setting)?),
+            Side::Floor => floor.push(floor_round(options, setting, ours.last().map(|round| round.seen))?),
+        }
+        Ok(())
+    });
+    let figures = invalid.is_none().then(|| Figures::Node(figures(protocol, &ours, &floor)));
+    Row { figures, invalid, ..setting.row(options, Experiment::Node) }
+}
+
+impl Setting {
+    /// A row without figures.
+    pub fn row(&self, options: &Options, experiment: Experiment) -> Row {
+        Row {
+            protocol: Some(self.protocol.word()),
+            devices: Some(self.devices),
+            points: Some(POINTS.into()),
+            every_s: Some(options.every.as_secs_f64()),
+            publish: Some(self.publish.name),
+            rounds: Some(options.rounds),
+            ..Row::new(experiment)
+        }
+    }
+}
+
+fn figures(protocol: Protocol, ours: &[Round], floor: &[Measured]) -> NodeFigures {
     let all = |figure: fn(&Round) -> f64| ours.iter().map(figure).collect::<Vec<f64>>();
     let middle = |figure: fn(&Round) -> f64| short(median(&all(figure)));
     let floor: Vec<f64> = floor.iter().map(|measured| measured.core_percent).collect();
@@ -126,26 +159,34 @@ fn figures(ours: &[Round], floor: &[Measured]) -> NodeFigures {
         floor_percent: short(median(&floor)),
         ratio_to_floor: short(median_ratio(&all(|round| round.driver_percent), &floor)),
         node_percent: middle(|round| round.node_percent),
-        late_ms_p50: middle(|round| round.late_ms.0),
-        late_ms_p99: middle(|round| round.late_ms.1),
+        late_ms_p50: protocol.is_polled().then(|| middle(|round| round.seen.late_us_p50 / 1e3)),
+        late_ms_p99: protocol.is_polled().then(|| middle(|round| round.seen.late_us_p99 / 1e3)),
         latency_ms_p50: middle(|round| round.latency_ms.0),
         latency_ms_p99: middle(|round| round.latency_ms.1),
     }
 }
 
-fn floor_round(options: &Options, devices: usize) -> Result<Measured> {
-    let responder = Responder::start(Duration::ZERO)?;
-    let ask = Ask { connections: devices, registers: REGISTERS, window: 1, every: Some(options.every) };
-    load::measure::<Floor>(&responder, ask, options.node_span)
+/// The first round of all is ours, so that it is known what is exchanged.
+fn floor_round(options: &Options, setting: Setting, seen: Option<Seen>) -> Result<Measured> {
+    let Setting { protocol, devices, .. } = setting;
+    if protocol == Protocol::Modbus {
+        let responder = Responder::start(Duration::ZERO)?;
+        let ask = Ask { connections: devices, registers: REGISTERS, window: 1, every: Some(options.every) };
+        return load::measure::<Floor>(&responder, ask, options.node_span);
+    }
+    let exchange = Exchange::of(protocol, &seen.context("no round before the floor")?);
+    bare::measure(exchange, devices, options.every, options.node_span)
 }
 
-fn round(options: &Options, devices: usize, publish: Published) -> Result<Round> {
+/// One round of a node.
+pub fn round(options: &Options, setting: Setting) -> Result<Round> {
     let program = options.program.as_deref();
-    let mut generator = Generator::start(program)?;
+    let Setting { protocol, devices, publish, .. } = setting;
+    let mut generator = Generator::start(program, Kind { protocol, devices, every: options.every })?;
     let folder = TempDir::new().context("a folder for the node")?;
-    std::fs::write(folder.path().join("points.csv"), devices::point_list())?;
-    let node =
-        Under::start(program, folder.path(), &config_of(devices, generator.port(), options.every, publish.words))?;
+    std::fs::write(folder.path().join("points.csv"), protocol.point_list())?;
+    let program = options.node.as_deref().or(program);
+    let node = Under::start(program, folder.path(), &config_of(setting, generator.port(), options.every))?;
     let watch = Watch::start(node.mqtt, Check::Devices(devices))?;
     watch.await_devices(devices)?;
     // The first round, in which everything is read at once, is over; and as long again to settle.
@@ -166,7 +207,7 @@ fn round(options: &Options, devices: usize, publish: Published) -> Result<Round>
         messages_per_s: per_s(taken.points + taken.alls),
         driver_percent: percent(before.0, after.0),
         node_percent: percent(before.1, after.1),
-        late_ms: (seen.late_us_p50 / 1e3, seen.late_us_p99 / 1e3),
+        seen,
         latency_ms: (at(0.5), at(0.99)),
     })
 }
@@ -185,17 +226,18 @@ fn check(taken: &Taken, seen: &Seen, due: f64, messages_each: u64) -> Result<()>
 }
 
 /// What the node is told.
-fn config_of(devices: usize, port: u16, every: Duration, publish: &str) -> String {
+fn config_of(setting: Setting, port: u16, every: Duration) -> String {
+    let Setting { protocol, devices, publish, is_traced } = setting;
     let mut text =
         "[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n".to_owned();
-    let every = every.as_millis();
+    let half = every.as_millis() / 2;
     for device in 0..devices {
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "[device.d{device:04}]\ntopic = \"{ROOT}/d{device:04}\"\nprotocol = \"modbus\"\naddress = \"{}\"\n\
-             points = \"points.csv\"\npublish = {publish}\nall_every = \"{}ms\"\npoll = {{ every = \"{every}ms\" }}",
-            devices::address_of(device, port),
-            every / 2,
+            "[device.d{device:04}]\ntopic = \"{ROOT}/d{device:04}\"\npoints = \"points.csv\"\npublish = {}\n\
+             all_every = \"{half}ms\"\ntrace = {{ enabled = {is_traced} }}\n{}",
+            publish.words,
+            protocol.table(device, port, every),
         );
     }
     text
@@ -251,6 +293,16 @@ impl Drop for Under {
 mod tests {
     use super::*;
 
+    const SEEN: Seen = Seen {
+        reads: 0,
+        late_us_p50: 0.0,
+        late_us_p99: 0.0,
+        core_percent: 0.0,
+        bytes_in_each: 0.0,
+        bytes_out_each: 0.0,
+        messages_in_each: 0.0,
+    };
+
     #[test]
     fn figures_are_medians_of_rounds() {
         let round = |driver_percent: f64| Round {
@@ -258,13 +310,16 @@ mod tests {
             messages_per_s: 38_000.0,
             driver_percent,
             node_percent: 20.0,
-            late_ms: (1.0, 2.0),
+            seen: Seen { late_us_p50: 1e3, late_us_p99: 2e3, ..SEEN },
             latency_ms: (3.0, 4.0),
         };
         let floor = |core_percent| Measured { reads_per_s: 1.0, cpu_us_per_read: 1.0, core_percent };
-        let figures = figures(&[round(6.0), round(9.0), round(8.0)], &[floor(3.0), floor(3.0), floor(4.0)]);
+        let ours = [round(6.0), round(9.0), round(8.0)];
+        let floors = [floor(3.0), floor(3.0), floor(4.0)];
+        assert_eq!(figures(Protocol::Dnp3, &ours, &floors).late_ms_p50, None);
+        let figures = figures(Protocol::Bacnet, &ours, &floors);
         assert_eq!((figures.driver_percent, figures.floor_percent, figures.ratio_to_floor), (8.0, 3.0, 2.0));
-        assert_eq!((figures.late_ms_p99, figures.latency_ms_p50), (2.0, 3.0));
+        assert_eq!((figures.late_ms_p99, figures.latency_ms_p50), (Some(2.0), 3.0));
     }
 
     #[test]
@@ -278,7 +333,7 @@ mod tests {
             core_percent,
             wrong: None,
         };
-        let seen = |reads, core_percent| Seen { reads, late_us_p50: 0.0, late_us_p99: 0.0, core_percent };
+        let seen = |reads, core_percent| Seen { reads, core_percent, ..SEEN };
         assert!(check(&taken(5.0), &seen(100, 5.0), 100.0, 19).is_ok());
         let refused = |taken, seen, expect: &str| {
             let why = check(&taken, &seen, 100.0, 19).unwrap_err().to_string();

@@ -11,7 +11,7 @@
 //! devices/POINT/UNIT/BUILDING/CAMPUS, devices/all/UNIT/BUILDING/CAMPUS         breadth first, the same messages
 //! ```
 
-use super::devices::{self, Generator};
+use super::devices::{Generator, Kind, Protocol};
 use super::node::Under;
 use super::watch::{Check, ROOT, Watch};
 use super::{Experiment, Figures, Options, Row};
@@ -107,20 +107,19 @@ pub fn rows(options: &Options, progress: &Progress) -> Vec<Row> {
 
 /// Messages and bytes of one publication, as a subscriber gets them from a node in this process.
 fn count(options: &Options, publish: &str) -> Result<(f64, f64)> {
-    let mut generator = Generator::start(None)?;
+    let kind = Kind { protocol: Protocol::Modbus, devices: 1, every: options.every };
+    let mut generator = Generator::start(None, kind)?;
     let folder = TempDir::new().context("a folder for the node")?;
     let mut list = "name,type,index,scale\n".to_owned();
     for ((name, _), address) in POINTS.iter().zip(3..) {
         let _ = writeln!(list, "{name},holding-register,{address},0.1");
     }
     std::fs::write(folder.path().join("points.csv"), list)?;
-    let every = options.every.as_millis();
     let text = format!(
         "[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n[device.ahu1]\n\
-         topic = \"{ROOT}/{CAMPUS}/{BUILDING}/{UNIT}\"\nprotocol = \"modbus\"\naddress = \"{}\"\npoints = \"points.csv\"\n\
-         publish = {publish}\nall_every = \"{}ms\"\npoll = {{ every = \"{every}ms\" }}\n",
-        devices::address_of(0, generator.port()),
-        every / 2,
+         topic = \"{ROOT}/{CAMPUS}/{BUILDING}/{UNIT}\"\npoints = \"points.csv\"\npublish = {publish}\nall_every = \"{}ms\"\n{}",
+        options.every.as_millis() / 2,
+        Protocol::Modbus.table(0, generator.port(), options.every),
     );
     let node = Under::start(None, folder.path(), &text)?;
     let watch = Watch::start(node.mqtt, Check::Nothing)?;

@@ -18,7 +18,7 @@ pub struct FieldArgs {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "reads,memory,window,spread,node,styles",
+        default_value = "reads,memory,window,spread,node,trace,bacnet,styles",
         hide_default_value = true
     )]
     experiment: Vec<FieldExperiment>,
@@ -31,9 +31,15 @@ pub struct FieldArgs {
     /// Devices of a node, as a list
     #[arg(long, value_delimiter = ',', default_value = "2000")]
     devices: Vec<usize>,
+    /// What the devices of a node speak, as a list: modbus, bacnet, dnp3, iec104
+    #[arg(long, value_delimiter = ',', default_value = "modbus,bacnet,dnp3,iec104")]
+    protocol: Vec<field::Protocol>,
     /// Seconds from a read of a device by the node to its next
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     every: f64,
+    /// Another binary that is the node, to compare versions
+    #[arg(long, value_name = "PROGRAM")]
+    node: Option<PathBuf>,
     /// Seconds that a node is measured
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     node_seconds: f64,
@@ -56,8 +62,8 @@ pub struct FieldArgs {
     #[arg(long, hide = true, value_name = "ADDRESS")]
     to: Option<SocketAddr>,
     /// Be the process with the simulated devices
-    #[arg(long, hide = true)]
-    serve_devices: bool,
+    #[arg(long, hide = true, value_name = "PROTOCOL")]
+    serve_devices: Option<field::Protocol>,
 }
 
 /// What `tieline bench field` measures.
@@ -73,6 +79,10 @@ pub enum FieldExperiment {
     Spread,
     /// A node between many devices and a subscriber
     Node,
+    /// The same with traces of its devices and without
+    Trace,
+    /// Lists and many values of one BACnet device
+    Bacnet,
     /// Messages and bytes of a publication, beside VOLTTRON's four ways
     Styles,
 }
@@ -85,6 +95,8 @@ impl From<FieldExperiment> for field::Experiment {
             FieldExperiment::Window => Self::Window,
             FieldExperiment::Spread => Self::Spread,
             FieldExperiment::Node => Self::Node,
+            FieldExperiment::Trace => Self::Trace,
+            FieldExperiment::Bacnet => Self::Bacnet,
             FieldExperiment::Styles => Self::Styles,
         }
     }
@@ -92,8 +104,10 @@ impl From<FieldExperiment> for field::Experiment {
 
 /// Runs the experiments, or is a process that they started.
 pub fn bench_field(args: FieldArgs) -> Result<()> {
-    if args.serve_devices {
-        return field::serve_devices(&mut stdin().lock(), &mut stdout());
+    if let Some(protocol) = args.serve_devices {
+        let devices = args.devices.first().copied().context("no devices to serve")?;
+        let kind = field::Kind { protocol, devices, every: Duration::from_secs_f64(args.every) };
+        return field::serve_devices(kind, &mut stdin().lock(), &mut stdout());
     }
     if let (Some(by), Some(to)) = (args.hold, args.to) {
         let (connections, registers) =
@@ -105,9 +119,11 @@ pub fn bench_field(args: FieldArgs) -> Result<()> {
         connections: args.connections,
         registers: args.registers,
         devices: args.devices,
+        protocols: args.protocol,
         every: Duration::from_secs_f64(args.every),
         node_span: Duration::from_secs_f64(args.node_seconds),
         program: Some(std::env::current_exe()?),
+        node: args.node,
         span: Duration::from_secs_f64(args.seconds),
         rounds: args.rounds,
     };

@@ -46,6 +46,14 @@ impl Request<'_> {
         }
     }
 
+    /// Bytes that most such requests have at most.
+    pub(super) const fn bytes_guess(&self) -> usize {
+        match self {
+            Self::ReadMultiple(references) => 16 * references.len(),
+            _ => 32,
+        }
+    }
+
     pub(super) fn emit(&self, out: &mut Vec<u8>) {
         match self {
             Self::Read(reference) => reference.emit(out),

@@ -100,7 +100,7 @@ impl Client {
         if self.events.len() >= self.config.events_max {
             return Err(RequestError::EventsFull);
         }
-        let mut parameters = Vec::with_capacity(64);
+        let mut parameters = Vec::with_capacity(request.bytes_guess());
         request.emit(&mut parameters);
         let limit = transaction::parameters_max(self.peers.limits(&peer));
         if parameters.len() > limit {

@@ -7,6 +7,7 @@
 //! A request is cut to what the device takes, whatever segments it supports: some drop a longer one without a word. Where
 //! an answer does not fit, the device is asked for half, and for no more than that again.
 
+mod answers;
 mod config;
 mod plan;
 mod profile;
@@ -17,10 +18,10 @@ pub use config::DeviceConfig;
 pub use profile::Profile;
 
 use crate::client::{Change, Client, Event, Failure, Request, RequestError, RequestId};
-use crate::names::{AbortReason, ConfirmedService, RejectReason};
-use crate::service::{LogRecord, Range, RangeRequest, ReadAck, ReadMultipleAck, Subscription, Write};
+use crate::service::{LogRecord, Range, RangeRequest, Subscription, Write};
 use crate::{INSTANCE_ANY, ObjectId, Peer, PropertyId, PropertyRef, Value};
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::time::Duration;
 use subscriptions::Subscriptions;
@@ -146,15 +147,20 @@ impl Device {
     /// # Errors
     /// Too much waits.
     pub fn learn(&mut self, now: Now, client: &mut Client) -> Result<JobId, RequestError> {
-        self.start(now, client, Purpose::Learn, Profile::references(self.instance))
+        self.start(now, client, Purpose::Learn, Profile::references(self.instance).into())
     }
 
     /// Reads properties; [`DeviceEvent::Read`] tells all results at once. Properties of one object are best put together.
     ///
     /// # Errors
     /// Too much waits.
-    pub fn read(&mut self, now: Now, client: &mut Client, references: Vec<PropertyRef>) -> Result<JobId, RequestError> {
-        self.start(now, client, Purpose::Read, references)
+    pub fn read(
+        &mut self,
+        now: Now,
+        client: &mut Client,
+        references: impl Into<Rc<[PropertyRef]>>,
+    ) -> Result<JobId, RequestError> {
+        self.start(now, client, Purpose::Read, references.into())
     }
 
     /// How many of these, from the first on, one request reads: as many as fit what the device takes.
@@ -170,7 +176,7 @@ impl Device {
     /// Too much waits.
     pub fn read_object_list(&mut self, now: Now, client: &mut Client) -> Result<JobId, RequestError> {
         if !self.profile.as_ref().is_some_and(|profile| profile.limits.segmentation.transmits()) {
-            return self.start(now, client, Purpose::ObjectCount, alloc::vec![self.object_count()]);
+            return self.start(now, client, Purpose::ObjectCount, [self.object_count()].into());
         }
         let job = self.new_job()?;
         self.queue.push_back(Work::ObjectList(job));
@@ -273,7 +279,7 @@ impl Device {
         now: Now,
         client: &mut Client,
         purpose: Purpose,
-        references: Vec<PropertyRef>,
+        references: Rc<[PropertyRef]>,
     ) -> Result<JobId, RequestError> {
         let job = self.new_job()?;
         self.begin(job, purpose, references);
@@ -281,7 +287,7 @@ impl Device {
         Ok(job)
     }
 
-    fn begin(&mut self, job: JobId, purpose: Purpose, references: Vec<PropertyRef>) {
+    fn begin(&mut self, job: JobId, purpose: Purpose, references: Rc<[PropertyRef]>) {
         let end = references.len();
         self.jobs.insert(job, Job::new(purpose, references));
         if end == 0 {
@@ -328,9 +334,15 @@ impl Device {
             Work::Read { job, start, end } => {
                 let of_job = self.jobs.get(&job)?;
                 let references = of_job.references.get(start..end)?;
-                let max_apdu = usize::from(client.limits(&self.peer).max_apdu);
-                let is_single = of_job.purpose == Purpose::Learn || !self.reads_multiple;
-                let count = if is_single { 1 } else { plan::chunk(references, max_apdu, max_apdu, self.chunk_max) };
+                let max_apdu = match of_job.purpose {
+                    // Until it has said what it takes, it is asked for one at a time.
+                    Purpose::Learn => Profile::reads_multiple_of(|place| of_job.value(place)),
+                    Purpose::Read | Purpose::ObjectCount | Purpose::ObjectList => {
+                        self.reads_multiple.then(|| client.limits(&self.peer).max_apdu)
+                    }
+                };
+                let fitting = |bytes: u16| plan::chunk(references, bytes.into(), bytes.into(), self.chunk_max);
+                let count = max_apdu.map_or(1, fitting);
                 let cut = (start + count).min(end);
                 if cut < end {
                     self.queue.push_front(Work::Read { job, start: cut, end });
@@ -365,136 +377,5 @@ impl Device {
             Work::Unsubscribe(object) => subscription(object, None),
         };
         client.request(now, self.peer, request)
-    }
-
-    fn handle_answer(&mut self, now: Now, work: Work, result: Result<Vec<u8>, Failure>) {
-        match work {
-            Work::Read { job, start, end } => self.handle_read(job, start, end, result),
-            Work::ObjectList(job) => self.handle_object_list(job, result),
-            Work::Write(job, ..) => self.events.push_back(DeviceEvent::Written { job, result: result.map(|_| ()) }),
-            Work::Log(job, ..) => {
-                let part = result.and_then(|parameters| work::log_part(&parameters));
-                self.events.push_back(DeviceEvent::Log { job, part });
-            }
-            Work::Subscribe(object) => self.handle_subscribed(now, object, result.map(|_| ())),
-            Work::Unsubscribe(_) => {}
-        }
-    }
-
-    fn handle_read(&mut self, job: JobId, start: usize, end: usize, result: Result<Vec<u8>, Failure>) {
-        match result {
-            Ok(parameters) if end - start == 1 => {
-                let value = ReadAck::parse(&parameters).and_then(|ack| Value::decode(ack.value));
-                self.note(job, start, value.map_err(|_| Failure::Malformed));
-            }
-            Ok(parameters) => self.note_multiple(job, start, end, &parameters),
-            Err(failure) if end - start == 1 => match self.jobs.get_mut(&job) {
-                // One that is silent, or does not say who it is, is not asked for the rest.
-                Some(of_job) if of_job.purpose == Purpose::Learn && (start == 0 || failure.is_silence()) => {
-                    of_job.note_all(start, of_job.references.len(), failure);
-                }
-                Some(of_job) => of_job.note(start, Err(failure)),
-                None => {}
-            },
-            Err(failure) => self.ask_less(job, start, end, failure),
-        }
-        if self.jobs.get(&job).is_some_and(Job::is_done) {
-            self.conclude(job);
-        }
-    }
-
-    fn note(&mut self, job: JobId, place: usize, result: Result<Value, Failure>) {
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.note(place, result);
-        }
-    }
-
-    fn note_multiple(&mut self, job: JobId, start: usize, end: usize, parameters: &[u8]) {
-        let Some(job) = self.jobs.get_mut(&job) else { return };
-        let (mut results, mut guess) = (ReadMultipleAck::new(parameters), start);
-        while let Some(Ok((reference, value))) = results.next_value() {
-            if let Some(place) = job.place_of(reference, start, end, guess) {
-                job.note(place, value.map_err(Failure::Error));
-                guess = place + 1;
-            }
-        }
-        job.note_all(start, end, Failure::Malformed);
-    }
-
-    /// Several properties failed together: they are asked for by fewer where that may help.
-    fn ask_less(&mut self, job: JobId, start: usize, end: usize, failure: Failure) {
-        let half = (end - start) / 2;
-        match failure {
-            Failure::Reject(RejectReason::UNRECOGNIZED_SERVICE) => self.reads_multiple = false,
-            Failure::Abort(
-                AbortReason::SEGMENTATION_NOT_SUPPORTED
-                | AbortReason::BUFFER_OVERFLOW
-                | AbortReason::OUT_OF_RESOURCES
-                | AbortReason::APDU_TOO_LONG
-                | AbortReason::OTHER,
-            )
-            | Failure::Reject(RejectReason::BUFFER_OVERFLOW | RejectReason::TOO_MANY_ARGUMENTS | RejectReason::OTHER)
-            | Failure::AnswerTooLong => self.chunk_max = self.chunk_max.min(half.max(1)),
-            // Some devices answer with one error for all: the halves tell which property it is of.
-            Failure::Error(_) | Failure::Reject(_) => {}
-            Failure::Abort(_)
-            | Failure::TimedOut
-            | Failure::Unreachable(_)
-            | Failure::Malformed
-            | Failure::Cancelled => {
-                if let Some(job) = self.jobs.get_mut(&job) {
-                    job.note_all(start, end, failure);
-                }
-                return;
-            }
-        }
-        let middle = start + half;
-        self.queue.push_front(Work::Read { job, start: middle, end });
-        self.queue.push_front(Work::Read { job, start, end: middle });
-    }
-
-    fn handle_object_list(&mut self, job: JobId, result: Result<Vec<u8>, Failure>) {
-        let objects = match result {
-            Ok(parameters) => {
-                let value = ReadAck::parse(&parameters).and_then(|ack| Value::decode(ack.value));
-                value.map_err(|_| Failure::Malformed).and_then(work::objects)
-            }
-            Err(Failure::Abort(_) | Failure::Reject(_) | Failure::AnswerTooLong) => {
-                return self.begin(job, Purpose::ObjectCount, alloc::vec![self.object_count()]);
-            }
-            Err(failure) => Err(failure),
-        };
-        self.events.push_back(DeviceEvent::ObjectList { job, objects });
-    }
-
-    /// All results of a job are there.
-    fn conclude(&mut self, id: JobId) {
-        let Some(job) = self.jobs.remove(&id) else { return };
-        let purpose = job.purpose;
-        let results = job.into_results();
-        let event = match purpose {
-            Purpose::Read => DeviceEvent::Read { job: id, results },
-            Purpose::Learn => work::learned(&results),
-            Purpose::ObjectList => work::object_list(id, results),
-            Purpose::ObjectCount => match self.objects_to_read(&results) {
-                Ok(references) => return self.begin(id, Purpose::ObjectList, references),
-                Err(failure) => DeviceEvent::ObjectList { job: id, objects: Err(failure) },
-            },
-        };
-        if let DeviceEvent::Learned(Ok(profile)) = &event {
-            self.reads_multiple = profile.has_service(ConfirmedService::READ_PROPERTY_MULTIPLE);
-            self.profile = Some(profile.clone());
-        }
-        self.events.push_back(event);
-    }
-
-    fn objects_to_read(&self, results: &[(PropertyRef, Result<Value, Failure>)]) -> Result<Vec<PropertyRef>, Failure> {
-        let (_, value) = results.first().ok_or(Failure::Malformed)?;
-        let count = value.as_ref().map_err(|failure| *failure)?.as_u32().ok_or(Failure::Malformed)?;
-        if count > self.config.objects_max {
-            return Err(Failure::AnswerTooLong);
-        }
-        let device = self.device_object();
-        Ok((1..=count).map(|index| PropertyRef::element(device, PropertyId::OBJECT_LIST, index)).collect())
     }
 }

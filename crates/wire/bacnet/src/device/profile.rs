@@ -29,12 +29,12 @@ pub struct Profile {
     pub revision: Option<u32>,
 }
 
-/// What is asked, in this order.
+/// What is asked, in this order: what says how the rest may be asked is first.
 const ASKED: [PropertyId; 10] = [
     PropertyId::OBJECT_IDENTIFIER,
     PropertyId::MAX_APDU_LENGTH_ACCEPTED,
-    PropertyId::SEGMENTATION_SUPPORTED,
     PropertyId::PROTOCOL_SERVICES_SUPPORTED,
+    PropertyId::SEGMENTATION_SUPPORTED,
     PropertyId::MAX_SEGMENTS_ACCEPTED,
     PropertyId::VENDOR_IDENTIFIER,
     PropertyId::VENDOR_NAME,
@@ -42,6 +42,9 @@ const ASKED: [PropertyId; 10] = [
     PropertyId::OBJECT_NAME,
     PropertyId::FIRMWARE_REVISION,
 ];
+/// The places of the longest message and of the services in it.
+const MAX_APDU_AT: usize = 1;
+const SERVICES_AT: usize = 2;
 /// What is asked besides, and its place.
 const REVISION: PropertyId = PropertyId::PROTOCOL_REVISION;
 
@@ -50,6 +53,15 @@ impl Profile {
     pub(super) fn references(instance: Option<u32>) -> Vec<PropertyRef> {
         let device = ObjectId::device(instance.unwrap_or(INSTANCE_ANY));
         ASKED.iter().chain([&REVISION]).map(|property| PropertyRef::new(device, *property)).collect()
+    }
+
+    /// The longest message of a device that says that it has ReadPropertyMultiple, once it has said both; `value` is what it said
+    /// in each place. No more than is expected of any device, for it has not said all.
+    pub(super) fn reads_multiple_of<'a>(value: impl Fn(usize) -> Option<&'a Value>) -> Option<u16> {
+        let Some(Value::BitString(services)) = value(SERVICES_AT) else { return None };
+        let max_apdu = value(MAX_APDU_AT).and_then(Value::as_u32).and_then(|bytes| u16::try_from(bytes).ok())?;
+        let is_offered = services.bit(ConfirmedService::READ_PROPERTY_MULTIPLE.0.into());
+        is_offered.then_some(max_apdu.clamp(50, PeerLimits::default().max_apdu))
     }
 
     /// The profile in the answers. A device must say who it is, all else may be absent.

@@ -4,6 +4,7 @@ use super::{DeviceEvent, JobId, LogPart, Profile};
 use crate::client::Failure;
 use crate::service::{Range, RangeAck, Write, log_multiple_records, log_records};
 use crate::{ObjectId, ObjectType, PropertyRef, Value};
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use tieline_core::Instant;
 
@@ -44,13 +45,13 @@ pub(super) enum Purpose {
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) purpose: Purpose,
-    pub(super) references: Vec<PropertyRef>,
+    pub(super) references: Rc<[PropertyRef]>,
     results: Vec<Option<Result<Value, Failure>>>,
     left: usize,
 }
 
 impl Job {
-    pub(super) fn new(purpose: Purpose, references: Vec<PropertyRef>) -> Self {
+    pub(super) fn new(purpose: Purpose, references: Rc<[PropertyRef]>) -> Self {
         let (left, mut results) = (references.len(), Vec::new());
         results.resize_with(left, || None);
         Self { purpose, references, results, left }
@@ -68,6 +69,11 @@ impl Job {
         (start..end).for_each(|place| self.note(place, Err(failure)));
     }
 
+    /// What came of a place, where that is a value.
+    pub(super) fn value(&self, place: usize) -> Option<&Value> {
+        self.results.get(place)?.as_ref()?.as_ref().ok()
+    }
+
     pub(super) const fn is_done(&self) -> bool {
         self.left == 0
     }
@@ -82,7 +88,7 @@ impl Job {
 
     pub(super) fn into_results(self) -> Vec<(PropertyRef, Result<Value, Failure>)> {
         let results = self.results.into_iter().map(|result| result.unwrap_or(Err(Failure::Malformed)));
-        self.references.into_iter().zip(results).collect()
+        self.references.iter().copied().zip(results).collect()
     }
 }
 

@@ -70,6 +70,32 @@ fn a_device_says_what_it_takes() {
 }
 
 #[test]
+fn a_device_that_reads_several_properties_is_asked_for_them_together() {
+    // Two requests are on their way, so one more than those that are needed is out before the services are known.
+    for (max_apdu, reads_multiple, requests) in [(1476, true, 5), (480, true, 5), (1476, false, 11)] {
+        let config = ServerConfig { max_apdu, reads_multiple, ..ServerConfig::default() };
+        let (network, device) = learned(config, 1);
+        let profile = device.profile().unwrap();
+        assert_eq!((&*profile.model, profile.revision.is_some()), ("simulated device", true));
+        assert_eq!(network.client.counters().requests, requests, "{max_apdu} {reads_multiple}");
+    }
+    // Words that are longer than expected are asked for one by one, and change nothing for reads.
+    let long = "long ".repeat(90);
+    let config = ServerConfig {
+        max_apdu: 480,
+        segmentation: Segmentation::NONE,
+        vendor: long.clone(),
+        ..ServerConfig::default()
+    };
+    let (mut network, mut device) = learned(config, 20);
+    assert_eq!(*device.profile().unwrap().vendor, long);
+    let before = network.client.counters().requests;
+    device.read(network.now, &mut network.client, (0..20).map(present).collect::<Vec<_>>()).unwrap();
+    run(&mut network, &mut device, LONG);
+    assert_eq!(network.client.counters().requests, before + 1);
+}
+
+#[test]
 fn values_are_read_from_every_kind_of_device() {
     for (max_apdu, segmentation, reads_multiple) in [
         (1476, Segmentation::BOTH, true),

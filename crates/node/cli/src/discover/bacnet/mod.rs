@@ -4,6 +4,7 @@ mod heard;
 mod object;
 mod proposal;
 mod reading;
+mod search;
 mod survey;
 
 use super::Progress;

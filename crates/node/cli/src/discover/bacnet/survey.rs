@@ -7,7 +7,8 @@
 
 use super::heard::Heard;
 use super::reading::{Found, Reading, Step};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use super::search::Search;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tieline_bacnet::Peer;
@@ -17,8 +18,6 @@ use tieline_bacnet::service::IAm;
 use tieline_core::{Instant, Now};
 use tieline_net::DatagramMachine;
 
-/// Discoveries that the client is given at a time; the rest wait here.
-const TARGETS_AT_ONCE: usize = 64;
 /// Devices of one discovery at most.
 const DEVICES_MAX: usize = 65_536;
 
@@ -52,33 +51,13 @@ pub enum SurveyEvent {
     Done(Option<String>),
 }
 
-/// Where a survey is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The broadcast management device is asked to take the registration.
-    Registering,
-    /// Who-Is go out.
-    Asking,
-    /// The last answers may come until then.
-    Waiting(Instant),
-    /// Nobody else is asked.
-    Asked,
-    /// The end has been told.
-    Done,
-}
-
 /// See the head of the module.
 #[derive(Debug)]
 pub struct Survey {
     plan: Plan,
     client: Client,
-    phase: Phase,
-    targets: VecDeque<Target>,
-    /// Discoveries that the client has.
-    asking: usize,
+    search: Search,
     heard: Heard,
-    /// Addresses that are asked themselves if nothing is heard of them.
-    addresses: Vec<Peer>,
     waiting: VecDeque<Reading>,
     active: BTreeMap<Peer, Reading>,
     ended: usize,
@@ -88,18 +67,10 @@ pub struct Survey {
 impl Survey {
     /// A survey that begins with its first deadline.
     pub fn new(plan: Plan) -> Self {
-        let addresses = plan.targets.iter().filter_map(|target| match target {
-            Target::Peer(peer) => Some(Peer::direct(peer.address)),
-            Target::Local | Target::Remote(_) | Target::Global => None,
-        });
-        let addresses: BTreeSet<Peer> = addresses.collect();
         Self {
             client: Client::new(plan.client.clone()),
-            phase: if plan.client.foreign.is_some() { Phase::Registering } else { Phase::Asking },
-            targets: plan.targets.iter().copied().collect(),
-            asking: 0,
+            search: Search::new(&plan),
             heard: Heard::new(plan.instances),
-            addresses: addresses.into_iter().collect(),
             waiting: VecDeque::new(),
             active: BTreeMap::new(),
             ended: 0,
@@ -108,52 +79,24 @@ impl Survey {
         }
     }
 
-    /// Who-Is that are sent in all.
-    fn who_is_count(&self) -> u64 {
-        let (low, high) = self.plan.instances;
-        let by_broadcast = u64::from((high - low) / self.plan.width.max(1)) + 1;
-        let count = |target: &Target| if matches!(target, Target::Peer(_)) { 1 } else { by_broadcast };
-        self.plan.targets.iter().map(count).sum()
-    }
-
     /// How far it is, for people.
     pub fn progress(&self) -> String {
-        let (sent, of) = (self.client.counters().who_is, self.who_is_count());
         let (heard, ended) = (self.heard.len(), self.ended);
         let objects: usize = self.active.values().map(Reading::objects_left).sum();
-        let what = match self.phase {
-            Phase::Registering => "registering as a foreign device".to_owned(),
-            Phase::Asking => format!("{sent} of {of} Who-Is"),
-            Phase::Waiting(_) => "waiting for answers".to_owned(),
-            Phase::Asked | Phase::Done => format!("{objects} objects to read"),
-        };
+        let search = self.search.progress(self.client.counters().who_is);
+        let what = search.unwrap_or_else(|| format!("{objects} objects to read"));
         format!("{what}, {heard} devices, {ended} of them read ")
     }
 
     /// Gives the client what it is to ask next.
     fn ask(&mut self, now: Now) {
-        if self.phase != Phase::Asking {
-            return;
-        }
-        let (low, high) = self.plan.instances;
-        while self.asking < TARGETS_AT_ONCE
-            && let Some(target) = self.targets.pop_front()
-        {
-            // Behind one address there is one device, or a router: all instances are asked for at once.
-            let width = if matches!(target, Target::Peer(_)) { u32::MAX } else { self.plan.width };
-            match self.client.discover(target, low, high, width) {
-                Ok(()) => self.asking += 1,
-                Err(error) => return self.end(Some(error.to_string())),
-            }
-        }
-        if self.asking == 0 {
-            self.phase = Phase::Waiting(now.mono + self.plan.wait);
+        if let Err(error) = self.search.ask(now, &mut self.client) {
+            self.end(Some(error.to_string()));
         }
     }
 
     fn end(&mut self, why: Option<String>) {
-        if self.phase != Phase::Done {
-            self.phase = Phase::Done;
+        if self.search.end() {
             self.events.push_back(SurveyEvent::Done(why));
         }
     }
@@ -162,14 +105,15 @@ impl Survey {
         match event {
             Event::IAm(peer, i_am) => self.heard_of(peer, &i_am),
             Event::DiscoverySent(_) => {
-                self.asking = self.asking.saturating_sub(1);
+                self.search.sent();
                 self.ask(now);
             }
-            Event::Registered if self.phase == Phase::Registering => {
-                self.phase = Phase::Asking;
-                self.ask(now);
+            Event::Registered => {
+                if self.search.registered() {
+                    self.ask(now);
+                }
             }
-            Event::NotRegistered(code) if self.phase == Phase::Registering => {
+            Event::NotRegistered(code) if self.search.is_registering() => {
                 let why = code.map_or_else(|| "no answer".to_owned(), |code| format!("result {code:#06x}"));
                 self.end(Some(format!("the broadcast management device does not take the registration: {why}")));
             }
@@ -179,8 +123,7 @@ impl Survey {
                     self.go_on(now, reading);
                 }
             }
-            Event::Registered
-            | Event::NotRegistered(_)
+            Event::NotRegistered(_)
             | Event::IHave(..)
             | Event::Changed(..)
             | Event::Router(..)
@@ -190,7 +133,7 @@ impl Survey {
 
     fn heard_of(&mut self, peer: Peer, i_am: &IAm) {
         let instance = i_am.device.instance();
-        if !self.heard.is_new(peer, instance) || self.phase == Phase::Done {
+        if !self.heard.is_new(peer, instance) || self.search.is_done() {
             return;
         }
         if self.heard.len() >= DEVICES_MAX {
@@ -270,17 +213,11 @@ impl Survey {
     /// What time brings about.
     fn advance(&mut self, now: Now) {
         self.ask(now);
-        if let Phase::Waiting(until) = self.phase
-            && until <= now.mono
-        {
-            self.phase = Phase::Asked;
-            // What is heard from behind a router says nothing of the router itself.
-            let addresses = std::mem::take(&mut self.addresses);
-            let silent = addresses.into_iter().filter(|peer| !self.heard.has(*peer));
-            self.waiting.extend(silent.map(|peer| Reading::new(peer, None, None)));
-        }
+        // What is heard from behind a router says nothing of the router itself.
+        let silent = self.search.waited(now).into_iter().filter(|peer| !self.heard.has(*peer));
+        self.waiting.extend(silent.map(|peer| Reading::new(peer, None, None)));
         self.begin(now);
-        if self.phase == Phase::Asked && self.active.is_empty() && self.waiting.is_empty() {
+        if self.search.is_over() && self.active.is_empty() && self.waiting.is_empty() {
             self.end(None);
         }
     }
@@ -305,12 +242,8 @@ impl DatagramMachine for Survey {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        let phase = match self.phase {
-            Phase::Waiting(until) => Some(until),
-            Phase::Registering | Phase::Asking | Phase::Asked | Phase::Done => None,
-        };
         let devices = self.active.values().filter_map(|reading| reading.device.timeout());
-        devices.chain(phase).chain(self.client.timeout()).min()
+        devices.chain(self.search.timeout()).chain(self.client.timeout()).min()
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> Option<SocketAddr> {

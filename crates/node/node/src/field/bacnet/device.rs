@@ -34,7 +34,7 @@ pub(super) enum Task {
     /// A command.
     Command(u64, PointId),
     /// The point of a command that was done, so that its new value is seen at once.
-    ReadBack(Vec<Wanted>),
+    ReadBack(Rc<[Wanted]>),
     /// What says whether the device has restarted.
     Marks,
     /// The clock of the device, and what its trend logs log.
@@ -147,9 +147,9 @@ impl BacnetDevice {
         *self.marks.borrow_mut() = old.marks.take();
         let is_same = self.plan.reads_same(&old.plan);
         let kept = old.tasks.take().into_iter().filter_map(|(job, task)| match task {
-            Task::Part(part) if !is_same => Some((job, Task::Part(Part { wanted: Vec::new(), ..part }))),
+            Task::Part(part) if !is_same => Some((job, Task::Part(Part::empty(part.class, part.number)))),
             Task::Command(command, point) => Some((job, Task::Command(command, self.plan.same(&old.plan, point)))),
-            Task::ReadBack(_) if !is_same => Some((job, Task::ReadBack(Vec::new()))),
+            Task::ReadBack(_) if !is_same => Some((job, Task::ReadBack(Rc::default()))),
             task @ (Task::Part(_) | Task::ReadBack(_) | Task::Marks) => Some((job, task)),
             // Logs are read again: their points may have other numbers.
             Task::PastClock | Task::Log => None,
@@ -185,7 +185,7 @@ impl BacnetDevice {
     }
 
     /// Reads properties for a task.
-    pub(super) fn read(&self, references: Vec<PropertyRef>, task: Task) -> Result<(), RequestError> {
+    pub(super) fn read(&self, references: impl Into<Rc<[PropertyRef]>>, task: Task) -> Result<(), RequestError> {
         let job =
             self.link.with(|site, now| site.call(self.member, |device, client| device.read(now, client, references)));
         if let Some(job) = job.transpose()? {
@@ -200,12 +200,6 @@ impl BacnetDevice {
 
     pub(super) fn point(&self, number: u32) -> Option<&PointConfig> {
         self.plan.point(number)
-    }
-
-    fn references(&self, wanted: &[Wanted]) -> (Vec<Wanted>, Vec<PropertyRef>) {
-        let absent = self.absent.borrow();
-        let there = wanted.iter().filter(|wanted| !absent.contains(wanted));
-        there.filter_map(|wanted| Some((*wanted, self.plan.reference(*wanted)?))).unzip()
     }
 
     // What the device tells.
@@ -294,18 +288,23 @@ impl BacnetDevice {
     // Reading.
 
     fn report(&self, now: Now, wanted: &[Wanted], results: &Results) {
-        let flags_of = |point: u32| {
-            let is_flags = |wanted: &Wanted| wanted.is_flags && wanted.point == point;
-            let at = wanted.iter().position(is_flags)?;
-            results.get(at)?.1.as_ref().ok()
-        };
-        let mut readings = Vec::with_capacity(wanted.len());
-        for (place, (_, result)) in wanted.iter().zip(results) {
+        let Some(reporter) = self.reporter() else { return };
+        let mut readings = reporter.readings(now);
+        let mut places = wanted.iter().zip(results).peekable();
+        while let Some((place, (_, result))) = places.next() {
+            let flags = places.next_if(|(next, _)| next.is_flags && next.point == place.point);
+            if let Some((place, (_, Err(failure)))) = flags
+                && is_lasting(failure)
+            {
+                self.absent.borrow_mut().insert(*place);
+            }
             match result {
+                // Flags whose value is not asked for.
                 Ok(_) if place.is_flags => {}
                 Ok(value) => {
                     let Some(point) = self.plan.point(place.point) else { continue };
-                    readings.push(reading(PointId(place.point), value, point.kind, flags_of(place.point)));
+                    let flags = flags.and_then(|(_, (_, flags))| flags.as_ref().ok());
+                    readings.push(reading(PointId(place.point), value, point.kind, flags));
                 }
                 Err(failure) if failure.is_silence() => {}
                 Err(failure) => {
@@ -319,9 +318,6 @@ impl BacnetDevice {
                 }
             }
         }
-        let Some(reporter) = self.reporter() else { return };
-        let mut taken = reporter.readings(now);
-        readings.into_iter().for_each(|reading| taken.push(reading));
     }
 
     /// Says once that the device does not give a point.
@@ -337,13 +333,12 @@ impl BacnetDevice {
         tracing::warn!(device = %self.topic, point = name, object, property, %failure, "the device does not give a point");
     }
 
-    /// Says once that the device does not tell changes: of all objects it is the same reason.
     /// Reads everything, besides the polls.
     pub(super) fn read_all(&self) {
         let parts = self.parts.borrow().clone();
         for part in parts {
-            let (wanted, references) = self.references(&part.wanted);
-            let _ = self.read(references, Task::ReadBack(wanted));
+            let part = part.without(&self.absent.borrow());
+            let _ = self.read(part.references, Task::ReadBack(part.wanted));
         }
     }
 
@@ -401,9 +396,12 @@ impl BacnetDevice {
 
     /// What the device has after a command is read at once. Where it is not asked for now, the next poll brings it.
     fn read_back(&self, point: PointId) {
-        let wanted: Vec<Wanted> = self.plan.wanted(point.0).collect();
-        let (wanted, references) = self.references(&wanted);
-        let _ = self.read(references, Task::ReadBack(wanted));
+        let absent = self.absent.borrow();
+        let there = self.plan.wanted(point.0).filter(|wanted| !absent.contains(wanted));
+        let both = there.filter_map(|wanted| Some((wanted, self.plan.reference(wanted)?)));
+        let (wanted, references): (Vec<Wanted>, Vec<PropertyRef>) = both.unzip();
+        drop(absent);
+        let _ = self.read(references, Task::ReadBack(wanted.into()));
     }
 }
 
@@ -413,15 +411,15 @@ impl DeviceSession for BacnetDevice {
         if self.is_changed.get() {
             self.plan(now);
         }
-        let part = self.parts.borrow().iter().find(|part| (part.class, part.number) == (class, number)).cloned();
-        let part = part.unwrap_or(Part { class, number, wanted: Vec::new() });
-        let (wanted, references) = self.references(&part.wanted);
-        if references.is_empty() {
+        let is_it = |part: &&Part| (part.class, part.number) == (class, number);
+        let part = self.parts.borrow().iter().find(is_it).map(|part| part.without(&self.absent.borrow()));
+        let part = part.unwrap_or_else(|| Part::empty(class, number));
+        if part.references.is_empty() {
             // Changes are told instead, or the device has none of these.
             self.part_done(now, &part, PollResult::Ok, None);
             return true;
         }
-        self.read(references, Task::Part(Part { wanted, ..part })).is_ok()
+        self.read(Rc::clone(&part.references), Task::Part(part)).is_ok()
     }
 
     fn command(&self, command_id: u64, command: &Command, until: Instant) -> Result<(), Refusal> {

@@ -2,6 +2,7 @@
 
 use crate::config::{BacnetConfig, DeviceConfig, PointConfig};
 use std::collections::HashSet;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_bacnet::device::Device;
@@ -18,12 +19,32 @@ pub(super) struct Wanted {
     pub(super) is_flags: bool,
 }
 
-/// What one request reads.
+/// What one request reads. A copy is of the same lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) class: PollClass,
     pub(super) number: u16,
-    pub(super) wanted: Vec<Wanted>,
+    /// Flags follow the value of their point.
+    pub(super) wanted: Rc<[Wanted]>,
+    /// The properties, in the same order.
+    pub(super) references: Rc<[PropertyRef]>,
+}
+
+impl Part {
+    /// Of nothing.
+    pub(super) fn empty(class: PollClass, number: u16) -> Self {
+        Self { class, number, wanted: Rc::default(), references: Rc::default() }
+    }
+
+    /// The same without those that are not there.
+    pub(super) fn without(&self, absent: &HashSet<Wanted>) -> Self {
+        if absent.is_empty() {
+            return self.clone();
+        }
+        let both = self.wanted.iter().zip(self.references.iter()).filter(|(wanted, _)| !absent.contains(wanted));
+        let (wanted, references): (Vec<Wanted>, Vec<PropertyRef>) = both.unzip();
+        Self { wanted: wanted.into(), references: references.into(), ..self.clone() }
+    }
 }
 
 /// The points of a device and how often each is read.
@@ -106,8 +127,12 @@ impl Plan {
             let (mut from, mut number) = (0, 0_u16);
             while from < wanted.len() {
                 let end = whole(&wanted, from, device.fitting(references.get(from..).unwrap_or_default()));
-                let of_part = wanted.get(from..end).unwrap_or_default().to_vec();
-                parts.push(Part { class, number, wanted: of_part });
+                parts.push(Part {
+                    class,
+                    number,
+                    wanted: wanted.get(from..end).unwrap_or_default().into(),
+                    references: references.get(from..end).unwrap_or_default().into(),
+                });
                 (from, number) = (end, number.saturating_add(1));
             }
         }

@@ -248,16 +248,16 @@ impl Site {
             Event::NotRegistered(code) => return self.events.push_back(SiteEvent::NotRegistered(*code)),
             Event::IHave(..) | Event::Router(..) | Event::DiscoverySent(_) | Event::TimeSet(..) => return,
         };
-        let members = self.by_peer.get(&peer).cloned().unwrap_or_default();
         if let Event::IAm(_, i_am) = &event {
-            let told = members.into_iter().map(|member| SiteEvent::IAm(member, i_am.device.instance()));
-            return self.events.extend(told);
+            let members = self.by_peer.get(&peer).into_iter().flatten();
+            return self.events.extend(members.map(|member| SiteEvent::IAm(*member, i_am.device.instance())));
         }
-        let mut event = Some(event);
-        for member in members {
+        let (mut event, mut at) = (Some(event), 0);
+        while let Some(member) = self.by_peer.get(&peer).and_then(|members| members.get(at)).copied() {
             let (Some(given), Some(Some(place))) = (event.take(), self.members.get_mut(member.0)) else { return };
             event = place.device.handle_event(now, &mut self.client, given);
             self.gather(member);
+            at += 1;
         }
     }
 }

@@ -8,6 +8,11 @@
 //! Live values are not touched. A page is asked for when the one before it is stored, so a log of any length has one request
 //! on its way and one page in memory. What is interrupted begins again: history takes each record once.
 
+mod clock;
+mod pages;
+
+use self::clock::DeviceClock;
+use self::pages::Pages;
 use super::device::{BacnetDevice, Task};
 use super::values::{reading, refused};
 use crate::config::{BacnetConfig, Numbered};
@@ -23,18 +28,10 @@ use tieline_bacnet::{
 };
 use tieline_core::{Now, PointId, Reading, Timestamp, Topic};
 
-/// Records of a page: what fits the device's answers is less.
-const PAGE_RECORDS: i32 = 100;
-/// The same of a device that gives up on those.
-const SHORT_PAGE_RECORDS: i32 = 10;
-/// Pages of one log at most, whatever the device says.
-const PAGES_MAX: u32 = 100_000;
 /// How long history may take for a page before the device is asked again, later.
 const STORED_WITHIN: Duration = Duration::from_secs(60);
 /// From what was interrupted to the next attempt.
 const AGAIN_AFTER: Duration = Duration::from_secs(300);
-/// A clock that is no further off than this is right.
-const CLOCK_RIGHT_US: i64 = 300_000_000;
 /// Properties of the device object that say what its clock is.
 const CLOCK: [PropertyId; 4] =
     [PropertyId::LOCAL_DATE, PropertyId::LOCAL_TIME, PropertyId::UTC_OFFSET, PropertyId::DAYLIGHT_SAVINGS_STATUS];
@@ -66,66 +63,6 @@ enum State {
     Page(Box<Pages>),
     /// A page is with history.
     Stored(Box<Pages>, u64),
-}
-
-/// How far logs are read.
-struct Pages {
-    from: Timestamp,
-    to: Timestamp,
-    clock: DeviceClock,
-    /// Logs that are still to be read, the present one last: each point, and its place in the records.
-    logs: Vec<(ObjectId, Vec<(u32, usize)>)>,
-    next: Next,
-    count: i32,
-    pages_left: u32,
-}
-
-/// Where the next page of a log begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    /// Behind a moment of the device.
-    Time(DateTime),
-    Sequence(u32),
-    /// Of a device that finds records neither by time nor by number: from the first on.
-    Position(u32),
-}
-
-/// The clock of a device: minutes ahead of UTC by its zone, and how far it is ahead besides, for it is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct DeviceClock {
-    zone_minutes: i16,
-    ahead_us: i64,
-}
-
-impl DeviceClock {
-    /// Of what the device says. The standard counts its offset from UTC to the west, and without daylight saving.
-    fn of(now: Timestamp, local: Option<DateTime>, utc_offset: Option<i64>, daylight_saving: bool) -> Self {
-        let Some(local) = local.and_then(|local| local.timestamp(0)) else {
-            let seconds = chrono::Local::now().offset().local_minus_utc();
-            return Self { zone_minutes: i16::try_from(seconds / 60).unwrap_or(0), ahead_us: 0 };
-        };
-        let ahead_us = local.micros() - now.micros();
-        let said = utc_offset.filter(|west| (-1440..=1440).contains(west));
-        let saving = i64::from(daylight_saving) * 60;
-        let is_right = |zone: i64| (ahead_us - zone * 60_000_000).abs() <= CLOCK_RIGHT_US;
-        // Some devices count to the east: their clocks are right only then.
-        let is_east = |west: i64| is_right(saving + west) && !is_right(saving - west);
-        let said = said.map(|west| if is_east(west) { saving + west } else { saving - west });
-        // A zone is a whole number of quarters of an hour.
-        let quarter_us = 15 * 60_000_000;
-        let guessed = || (ahead_us + quarter_us / 2).div_euclid(quarter_us) * 15;
-        let zone = i16::try_from(said.unwrap_or_else(guessed)).unwrap_or(0);
-        Self { zone_minutes: zone, ahead_us: ahead_us - i64::from(zone) * 60_000_000 }
-    }
-
-    /// A moment of the node, as the clock of the device had it, in UTC.
-    fn moment(self, at: Timestamp) -> Timestamp {
-        Timestamp::from_micros(at.micros().saturating_add(self.ahead_us))
-    }
-
-    fn local(self, at: Timestamp) -> DateTime {
-        DateTime::from_timestamp(self.moment(at), self.zone_minutes)
-    }
 }
 
 impl Past {
@@ -208,7 +145,7 @@ impl BacnetDevice {
         let device = ObjectId::device(self.instance.get().unwrap_or(INSTANCE_ANY));
         let clock = CLOCK.iter().map(|property| PropertyRef::new(device, *property));
         let logged = past.logs.keys().map(|log| PropertyRef::new(*log, PropertyId::LOG_DEVICE_OBJECT_PROPERTY));
-        if self.read(clock.chain(logged).collect(), Task::PastClock).is_err() {
+        if self.read(clock.chain(logged).collect::<Vec<_>>(), Task::PastClock).is_err() {
             self.past_interrupted();
         }
     }
@@ -243,9 +180,7 @@ impl BacnetDevice {
             let places = self.places(*log, points, known.and_then(|(_, result)| result.as_ref().ok()));
             (!places.is_empty()).then_some((*log, places))
         });
-        let next = Next::Time(clock.local(from));
-        let logs = logs.collect();
-        let pages = Pages { from, to, clock, logs, next, count: PAGE_RECORDS, pages_left: PAGES_MAX };
+        let pages = Pages::new((from, to), clock, logs.collect());
         self.ask_page(Box::new(pages));
     }
 
@@ -272,13 +207,7 @@ impl BacnetDevice {
 
     /// Asks for the next page, or ends where there is none.
     fn ask_page(&self, pages: Box<Pages>) {
-        let Some((log, _)) = pages.logs.last() else { return self.past_done(&pages) };
-        let range = match pages.next {
-            Next::Time(at) => Range::Time(at, pages.count),
-            Next::Sequence(number) => Range::Sequence(number, pages.count),
-            Next::Position(place) => Range::Position(place, pages.count),
-        };
-        let log = *log;
+        let Some((log, range)) = pages.wanted() else { return self.past_done(&pages) };
         *self.past.state.borrow_mut() = State::Page(pages);
         if self.read_log(log, range).is_err() {
             self.past_interrupted();
@@ -319,37 +248,16 @@ impl BacnetDevice {
     }
 
     fn log_refused(&self, mut pages: Box<Pages>, failure: &Failure) {
-        let is_too_much = matches!(failure, Failure::Abort(_) | Failure::AnswerTooLong);
-        match pages.next {
-            _ if is_too_much && pages.count > SHORT_PAGE_RECORDS => pages.count = SHORT_PAGE_RECORDS,
-            Next::Time(_) => pages.next = Next::Position(1),
-            Next::Sequence(_) | Next::Position(_) => {
-                if let Some((log, _)) = pages.logs.last() {
-                    tracing::warn!(device = %self.topic, %log, %failure, "the device does not give its trend log");
-                }
-                pages.end_log();
-            }
+        if let Some(log) = pages.refused(failure) {
+            tracing::warn!(device = %self.topic, %log, %failure, "the device does not give its trend log");
         }
         self.ask_page(pages);
     }
 
     /// What the records of the time that is wanted say of points.
     fn readings_of(&self, pages: &Pages, records: &[LogRecord]) -> Vec<Reading> {
-        let Some((_, places)) = pages.logs.last() else { return Vec::new() };
-        let (from, to) = (pages.clock.moment(pages.from), pages.clock.moment(pages.to));
-        let mut readings = Vec::new();
-        for record in records {
-            let at = record.at.timestamp(pages.clock.zone_minutes).filter(|at| from < *at && *at <= to);
-            let Some(at) = at else { continue };
-            for (number, place) in places {
-                let datum = match &record.datum {
-                    LogDatum::Several(data) => data.get(*place),
-                    datum => Some(datum).filter(|_| *place == 0),
-                };
-                readings.extend(datum.and_then(|datum| self.past_reading(*number, at, datum, record)));
-            }
-        }
-        readings
+        let found = pages.found(records);
+        found.filter_map(|(number, at, datum, record)| self.past_reading(number, at, datum, record)).collect()
     }
 
     fn past_reading(&self, number: u32, at: Timestamp, datum: &LogDatum, record: &LogRecord) -> Option<Reading> {
@@ -413,114 +321,5 @@ impl BacnetDevice {
                 seen = waits;
             }
         });
-    }
-}
-
-impl Pages {
-    /// The log is read: the next one begins.
-    fn end_log(&mut self) {
-        self.logs.pop();
-        self.next = Next::Time(self.clock.local(self.from));
-        (self.count, self.pages_left) = (PAGE_RECORDS, PAGES_MAX);
-    }
-
-    /// Finds where the page behind this one begins.
-    fn advance(&mut self, part: &LogPart) {
-        let last = part.records.last().map(|record| record.at);
-        let to = self.clock.moment(self.to);
-        let is_behind = last.and_then(|at| at.timestamp(self.clock.zone_minutes)).is_some_and(|at| at > to);
-        self.pages_left = self.pages_left.saturating_sub(1);
-        let Some(last) = last.filter(|_| !part.has_last && !is_behind && self.pages_left > 0) else {
-            return self.end_log();
-        };
-        let count = u32::try_from(part.records.len()).unwrap_or(u32::MAX);
-        let next = match (part.first_sequence, self.next) {
-            (_, Next::Position(place)) => Next::Position(place.saturating_add(count)),
-            // The number after the greatest is 1 (clause 12.25.14).
-            (Some(first), Next::Time(_) | Next::Sequence(_)) => Next::Sequence(first.wrapping_add(count).max(1)),
-            (None, Next::Time(_) | Next::Sequence(_)) => Next::Time(last),
-        };
-        if next == self.next {
-            return self.end_log();
-        }
-        self.next = next;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        text.parse().unwrap()
-    }
-
-    fn check(local: &str, offset: Option<i64>, saving: bool, expect: (i16, i64)) {
-        let local = DateTime::from_timestamp(at(local), 0);
-        let clock = DeviceClock::of(at("2026-07-01T12:00:00Z"), Some(local), offset, saving);
-        assert_eq!((clock.zone_minutes, clock.ahead_us / 1_000_000), expect);
-    }
-
-    #[test]
-    fn clocks_are_of_a_zone_and_wrong_by_the_rest() {
-        // Berlin in summer, its clock 3 s ahead: the offset counts to the west.
-        check("2026-07-01T14:00:03Z", Some(-60), true, (120, 3));
-        check("2026-07-01T14:00:03Z", None, false, (120, 3));
-        check("2026-07-01T06:59:58Z", Some(300), false, (-300, -2));
-        check("2026-07-01T12:00:00Z", Some(0), false, (0, 0));
-        // One that counts to the east, and one of which nobody knows how.
-        check("2026-07-01T14:00:03Z", Some(60), true, (120, 3));
-        check("2026-07-01T13:20:00Z", Some(60), false, (-60, 8400));
-        // A clock that nobody has set.
-        check("2000-01-01T00:00:00Z", Some(0), false, (0, -836_222_400));
-        let clock = DeviceClock { zone_minutes: 120, ahead_us: 3_000_000 };
-        assert_eq!(clock.local(at("2026-07-01T12:00:00Z")).to_string(), "2026-07-01 14:00:03.00");
-    }
-
-    fn record(minute: u32) -> LogRecord {
-        let moment = at("2026-07-01T12:00:00Z").later(Duration::from_secs(u64::from(minute) * 60));
-        LogRecord { at: DateTime::from_timestamp(moment, 0), datum: LogDatum::Value(Wire::Real(1.0)), status: None }
-    }
-
-    fn part(minutes: std::ops::Range<u32>, first_sequence: Option<u32>, has_last: bool) -> LogPart {
-        LogPart { records: minutes.map(record).collect(), first_sequence, has_last, has_more: !has_last }
-    }
-
-    fn pages() -> Pages {
-        let clock = DeviceClock { zone_minutes: 0, ahead_us: 0 };
-        let log = |number| (ObjectId::new(ObjectType::TREND_LOG, number), vec![(0, 0)]);
-        let (from, to) = (at("2026-07-01T12:00:00Z"), at("2026-07-01T14:00:00Z"));
-        let next = Next::Time(clock.local(from));
-        Pages { from, to, clock, logs: vec![log(1), log(2)], next, count: PAGE_RECORDS, pages_left: PAGES_MAX }
-    }
-
-    #[test]
-    fn pages_follow_each_other_to_the_end_of_each_log() {
-        let mut reading = pages();
-        reading.advance(&part(1..11, Some(u32::MAX - 9), false));
-        assert_eq!((reading.next, reading.logs.len()), (Next::Sequence(1), 2));
-        reading.advance(&part(11..21, Some(1), false));
-        assert_eq!(reading.next, Next::Sequence(11));
-        reading.advance(&part(21..22, Some(11), true));
-        assert_eq!((reading.logs.len(), reading.next), (1, pages().next));
-        // Records behind the present are no longer of the past.
-        reading.advance(&part(1..200, None, false));
-        assert!(reading.logs.is_empty());
-    }
-
-    #[test]
-    fn a_device_that_repeats_itself_comes_to_an_end() {
-        let mut reading = pages();
-        reading.advance(&part(1..3, None, false));
-        assert_eq!(reading.next, Next::Time(record(2).at));
-        reading.advance(&part(1..3, None, false));
-        assert_eq!((reading.logs.len(), reading.next), (1, pages().next));
-        reading.next = Next::Position(1);
-        reading.advance(&part(1..3, None, false));
-        assert_eq!(reading.next, Next::Position(3));
-        reading.pages_left = 1;
-        reading.advance(&part(3..5, None, false));
-        assert!(reading.logs.is_empty());
-        pages().advance(&part(0..0, None, false));
     }
 }

@@ -1,30 +1,38 @@
-//! Simulated devices: servers of ours behind one listener, in a process of their own. Each device is an address of
-//! loopback, 127.1.0.0 and up, so that a node takes every one for another host.
+//! Simulated devices: servers of ours, in a process of their own. Each device is an address of loopback, 127.1.0.0 and up, so
+//! that a node takes every one for another host.
 //!
-//! Every read finds other values: when it was answered, how many reads there were, and numbers that follow from that.
+//! Every read, and every report of a device, finds other values: when it was answered, how many reads there were, and numbers
+//! that follow from that.
 //!
 //! ```text
-//! registers   0..4 time of the answer, µs of the monotonic clock │ 4 reads so far │ 5.. reads so far + 2, + 3, …
-//! points      stamp (u64)                                        │ count          │ p02, p03, …
+//! points               stamp                                   │ count       │ p02, p03, …
+//! registers            0..4 µs of the monotonic clock (u64)    │ 4 reads     │ 5.. reads so far + 2, + 3, …
+//! numbers of 32 bits   the same, remainder of STAMP_RANGE      │ reads       │ reads so far + 2.1, + 3.1, …
 //! ```
 
+mod bacnet;
+mod modbus;
+mod protocol;
+mod reporting;
+
+pub use protocol::Protocol;
+
+use self::reporting::Pace;
 use crate::process::{self, thread_cpu};
 use crate::rounds::{median, number, p99};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
-use tieline_core::Now;
-use tieline_modbus::{Bank, Framing, Server, ServerConfig, ServerEvent, Unit};
-use tieline_net::{Clock, Counters, Limits, Owner, Session, Shard, ShardThread};
+use tieline_net::{Clock, Counters, Shard, ShardThread};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::sleep;
 
@@ -47,22 +55,32 @@ pub struct Seen {
     pub late_us_p99: f64,
     /// Share of a core that the devices took.
     pub core_percent: f64,
+    /// Bytes that came to a device for a read, on average.
+    pub bytes_in_each: f64,
+    /// Bytes that a device sent for a read, on average.
+    pub bytes_out_each: f64,
+    /// Messages that came to a device for a read, on average.
+    pub messages_in_each: f64,
+}
+
+/// What stamps of numbers of 32 bits are the remainder of: a float is exact up to there.
+pub const STAMP_RANGE: u64 = 1 << 24;
+
+/// Which devices.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// What they speak.
+    pub protocol: Protocol,
+    /// How many.
+    pub devices: usize,
+    /// How often each reports, where it is not read.
+    pub every: Duration,
 }
 
 /// The address of a device.
 #[must_use]
 pub fn address_of(device: usize, port: u16) -> String {
     format!("127.1.{}.{}:{port}", device / 250, device % 250 + 1)
-}
-
-/// The point list of all devices.
-#[must_use]
-pub fn point_list() -> String {
-    let mut list = "name,type,index,format\nstamp,holding-register,0,u64\ncount,holding-register,4,u16\n".to_owned();
-    for point in 2..POINTS {
-        let _ = writeln!(list, "p{point:02},holding-register,{},u16", point + 3);
-    }
-    list
 }
 
 /// The monotonic clock, which all processes share.
@@ -85,17 +103,12 @@ pub struct Devices {
 
 impl Devices {
     /// Listens.
-    pub fn start() -> Result<Self> {
+    pub fn start(kind: Kind) -> Result<Self> {
         let ((ask, asked), (tell, told), (bound, port)) = (channel(), channel(), channel());
         let main = move |shard: Rc<Shard>| async move {
-            let listener = match listen() {
-                Ok(listener) => listener,
-                Err(error) => return drop(bound.send(Err(error))),
-            };
-            let _ = bound.send(listener.local_addr().map(|address| address.port()));
-            let board = Rc::default();
-            tokio::task::spawn_local(serve(shard, listener, Rc::clone(&board)));
-            watch(&board, &asked, &tell).await;
+            let board = Board::default();
+            let _ = bound.send(start(&shard, &board, kind).await);
+            watch(&shard, &board, &asked, &tell).await;
         };
         let thread = ShardThread::spawn("devices", Clock::start(), Arc::new(Counters::default()), main)?;
         let port = port.recv_timeout(PATIENCE).context("the devices do not listen")??;
@@ -108,7 +121,16 @@ impl Devices {
     }
 }
 
-/// Loopback alone has so many addresses that no single one could be bound; others are refused in `serve`.
+async fn start(shard: &Rc<Shard>, board: &Board, kind: Kind) -> io::Result<u16> {
+    let (shard, board, Kind { protocol, devices, every }) = (Rc::clone(shard), Rc::clone(board), kind);
+    match protocol {
+        Protocol::Modbus => modbus::start(shard, board),
+        Protocol::Bacnet => bacnet::start(shard, board, devices).await,
+        Protocol::Dnp3 | Protocol::Iec104 => reporting::start(shard, board, protocol, Pace { devices, every }),
+    }
+}
+
+/// Loopback alone has so many addresses that no single one could be bound; others are refused where they are accepted.
 fn listen() -> io::Result<TcpListener> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
@@ -118,38 +140,71 @@ fn listen() -> io::Result<TcpListener> {
 /// When each connection was asked since the beginning.
 type Board = Rc<RefCell<Vec<Rc<RefCell<Vec<u64>>>>>>;
 
-async fn serve(shard: Rc<Shard>, listener: TcpListener, board: Board) {
-    while let Ok((stream, peer)) = listener.accept().await {
-        if !peer.ip().is_loopback() || stream.set_nodelay(true).is_err() {
-            continue;
-        }
+/// What a device says in its reads, one after the other.
+struct Steps {
+    reads: u16,
+    times: Rc<RefCell<Vec<u64>>>,
+}
+
+impl Steps {
+    /// Of a device that is on the board from here on.
+    fn new(board: &Board) -> Self {
         let times = Rc::default();
         board.borrow_mut().push(Rc::clone(&times));
-        let server = Server::new(ServerConfig::new(Framing::Tcp, Unit(1)));
-        let session = Session::new(&shard, server, Limits::default());
-        let mut owner = Device { bank: Bank::new(REGISTERS), reads: 0, times };
-        tokio::task::spawn_local(async move { session.run(stream, &mut owner).await });
+        Self { reads: 0, times }
+    }
+
+    /// The time, and how many reads there were, this one included.
+    fn next(&mut self) -> (u64, u16) {
+        let now = now_us();
+        self.times.borrow_mut().push(now);
+        self.reads = self.reads.wrapping_add(1);
+        (now, self.reads)
+    }
+
+    /// All values as numbers of 32 bits; as of a measurement, few are whole.
+    fn next_numbers(&mut self) -> impl Iterator<Item = f32> + use<> {
+        let (now, reads) = self.next();
+        let stamp = u32::try_from(now % STAMP_RANGE).unwrap_or(0);
+        let others = (2..POINTS).map(move |point| f32::from(reads.wrapping_add(point)) + 0.1);
+        // Exact below STAMP_RANGE.
+        #[expect(clippy::cast_precision_loss, reason = "a stamp has 24 bits")]
+        let stamp = stamp as f32;
+        [stamp, f32::from(reads)].into_iter().chain(others)
     }
 }
 
-async fn watch(board: &Board, asked: &Receiver<Ask>, tell: &Sender<Seen>) {
-    let (mut cpu, mut began) = (thread_cpu(), now_us());
+/// Bytes and messages that came in, and bytes that went out, of all devices.
+fn moved(shard: &Shard) -> [u64; 3] {
+    let counters = shard.counters();
+    [&counters.bytes_in, &counters.bytes_out, &counters.reads].map(|counter| counter.load(Ordering::Relaxed))
+}
+
+async fn watch(shard: &Shard, board: &Board, asked: &Receiver<Ask>, tell: &Sender<Seen>) {
+    let (mut cpu, mut began, mut before) = (thread_cpu(), now_us(), moved(shard));
     loop {
         match asked.try_recv() {
             Ok(Ask::Begin) => {
                 board.borrow().iter().for_each(|times| times.borrow_mut().clear());
-                (cpu, began) = (thread_cpu(), now_us());
+                (cpu, began, before) = (thread_cpu(), now_us(), moved(shard));
             }
             Ok(Ask::End(every)) => {
                 let took = Duration::from_micros(now_us().saturating_sub(began)).as_secs_f64();
                 let used = thread_cpu().saturating_sub(cpu).as_secs_f64();
                 let all: Vec<Vec<u64>> = board.borrow().iter().map(|times| times.borrow().clone()).collect();
                 let late: Vec<f64> = all.iter().flat_map(|times| lateness_us(times, every)).collect();
+                let reads = late.len() as u64;
+                let mut each = moved(shard).into_iter().zip(before).map(|(now, before)| now - before);
+                let mut each = || number(each.next().unwrap_or(0)) / number(reads.max(1));
+                let (bytes_in_each, bytes_out_each, messages_in_each) = (each(), each(), each());
                 let _ = tell.send(Seen {
-                    reads: late.len() as u64,
+                    reads,
                     late_us_p50: if late.is_empty() { 0.0 } else { median(&late) },
                     late_us_p99: if late.is_empty() { 0.0 } else { p99(&late) },
                     core_percent: 100.0 * used / took.max(1e-9),
+                    bytes_in_each,
+                    bytes_out_each,
+                    messages_in_each,
                 });
             }
             Err(std::sync::mpsc::TryRecvError::Empty) => sleep(LOOK_EVERY).await,
@@ -171,40 +226,6 @@ fn lateness_us(times: &[u64], every: Duration) -> Vec<f64> {
     phases.iter().map(|phase| number(phase.abs_diff(least))).collect()
 }
 
-/// One device of one connection.
-struct Device {
-    bank: Bank,
-    reads: u16,
-    times: Rc<RefCell<Vec<u64>>>,
-}
-
-impl Device {
-    /// Every value is another one.
-    fn step(&mut self) {
-        let now = now_us();
-        self.times.borrow_mut().push(now);
-        self.reads = self.reads.wrapping_add(1);
-        let [a, b, c, d, e, f, g, h] = now.to_be_bytes();
-        let stamp = [[a, b], [c, d], [e, f], [g, h]].map(u16::from_be_bytes);
-        let others = (2..POINTS).map(|point| self.reads.wrapping_add(point));
-        let values = stamp.into_iter().chain([self.reads]).chain(others);
-        self.bank.holding_registers.iter_mut().zip(values).for_each(|(register, value)| *register = value);
-    }
-}
-
-impl Owner<Server> for Device {
-    fn event(&mut self, session: &Session<Server>, _now: Now, event: ServerEvent) {
-        match event {
-            ServerEvent::Request { id, request, .. } => {
-                self.step();
-                let answer = self.bank.handle(&request);
-                session.with(|server, _| server.answer(id, answer));
-            }
-            ServerEvent::Broadcast { .. } => {}
-        }
-    }
-}
-
 /// Devices of this process, or of one that was started for them.
 pub enum Generator {
     /// In this process, for tests.
@@ -215,10 +236,11 @@ pub enum Generator {
 
 impl Generator {
     /// Starts the devices, in another process where there is a program for it.
-    pub fn start(program: Option<&Path>) -> Result<Self> {
-        let Some(program) = program else { return Ok(Self::Here(Devices::start()?)) };
+    pub fn start(program: Option<&Path>, kind: Kind) -> Result<Self> {
+        let Some(program) = program else { return Ok(Self::Here(Devices::start(kind)?)) };
         let mut child = Command::new(program)
-            .args(["bench", "field", "--serve-devices"])
+            .args(["bench", "field", "--serve-devices", kind.protocol.word()])
+            .args(["--devices", &kind.devices.to_string(), "--every", &kind.every.as_secs_f64().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -280,9 +302,9 @@ impl Drop for Generator {
 ///
 /// # Errors
 /// The system does not have what they need.
-pub fn serve_devices(input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
+pub fn serve_devices(kind: Kind, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
     process::sessions_max(1);
-    let devices = Devices::start()?;
+    let devices = Devices::start(kind)?;
     writeln!(out, "{}", devices.port)?;
     out.flush()?;
     for line in input.lines() {
@@ -312,7 +334,8 @@ mod tests {
     #[test]
     fn the_process_of_devices_answers_its_parent() {
         let mut out = Vec::new();
-        serve_devices(&mut "begin\nend 1000000\n".as_bytes(), &mut out).unwrap();
+        let kind = Kind { protocol: Protocol::Modbus, devices: 1, every: Duration::from_secs(1) };
+        serve_devices(kind, &mut "begin\nend 1000000\n".as_bytes(), &mut out).unwrap();
         let out = String::from_utf8(out).unwrap();
         let (port, seen) = out.split_once('\n').unwrap();
         assert!(port.parse::<u16>().is_ok());
@@ -323,6 +346,5 @@ mod tests {
     fn addresses_are_different() {
         let all: std::collections::BTreeSet<String> = (0..2000).map(|device| address_of(device, 7)).collect();
         assert_eq!((all.len(), address_of(250, 7)), (2000, "127.1.1.1:7".to_owned()));
-        assert_eq!(point_list().lines().count(), usize::from(POINTS) + 1);
     }
 }
