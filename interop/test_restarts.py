@@ -1,46 +1,173 @@
-"""A device that restarts again and again: nothing that it served is lost, and what is known of it is right each time.
+"""Devices that restart again and again: nothing that they gave is lost, and what is known of them is right each time.
 
 `--restarts 1000` does it a thousand times; each takes about three seconds: the node connects again after one, and only where the
-connection lasts longer than that it does so the next time.
+connection lasts longer than that it does so the next time. What each device does, and what must be in the history: README.md.
 """
 
+import datetime
 import json
+import socket
+import time
 
+from bacnet import BacnetDevice
+from iec104 import Iec104Device
 from modbus import ModbusDevice
+from node import Device
 from processes import Peer
 from waiting import until
 
-
-READS = 20
-
-
-def served(peer, since):
-    """The values of the counter that the peer has given to somebody since it had said so many lines."""
-    said = [json.loads(line) for line in peer.lines[since:] if '"read"' in line]
-    return [line["read"]["values"][0] for line in said]
+# A connection lasts longer than a second: reads at 100 ms each, or seconds.
+READS, CONNECTED = 20, 1.2
+REPORTS = 5
+# A device that restarts with its events kept is also ended without a word, once in so many times.
+KILLED_OF = 5
+AWAY = {("away",), ("away", "stale")}
 
 
-def test_a_device_that_restarts_many_times(start_node, request):
+def said(peer, member, since=0):
+    """What the peer has said of one kind since it had said so many lines."""
+    mark = f'"{member}"'
+    return [json.loads(line)[member] for line in peer.lines[since:] if mark in line]
+
+
+def wait_good(node, topic, **wanted):
+    return node.wait_value(topic, seconds=60, q="good", **wanted)
+
+
+def wait_away(node, topic):
+    """The device is away, and its value says so."""
+    until(lambda: node.get(topic)["q"] == "bad", lambda: node.get(topic), seconds=30)
+
+
+def check_rows(node, topic, given, restarts, reasons=AWAY):
+    """The history has all values that were given, and the point was bad during each restart, for the right reasons."""
+    rows = node.history(topic, "--limit", "10000000")
+    lost = set(given) - {row["v"] for row in rows}
+    assert not lost, f"{len(lost)} values are lost: {sorted(lost)[:20]}"
+    found = {tuple(row.get("why") or ()) for row in rows if row["q"] == "bad"}
+    assert found <= reasons | {("initial",)}, found
+    turns = [row["q"] for at, row in enumerate(rows) if at == 0 or rows[at - 1]["q"] != row["q"]]
+    assert turns.count("bad") >= restarts, turns
+    return rows
+
+
+def test_a_modbus_device(start_node, request):
+    """Every value that was read is in the history, however soon the device was gone after it."""
     restarts = request.config.getoption("--restarts")
     with Peer("pymodbus_server", "--reads") as peer:
+        served = lambda since: [read["values"][0] for read in said(peer, "read", since)]
         device = ModbusDevice("meter", peer.address, [("count", "holding-register", 0)])
         node = start_node(device)
         topic, began = device.point("count"), 0
         for number in range(1, restarts + 1):
-            until(lambda: len(served(peer, began)) >= READS, peer.said)
-            until(lambda: (node.get(topic) or {}).get("q") == "good", lambda: node.get(topic))
+            until(lambda: len(served(began)) >= READS, peer.said)
+            wait_good(node, topic)
             peer.do(f"set 1 holding-registers 0 {number}")
             # It ends as soon as that was read, before the node can have shown it.
-            until(lambda: number in served(peer, began), peer.said)
+            until(lambda: number in served(began), peer.said)
             began = len(peer.lines)
             peer.do("restart")
-            until(lambda: node.get(topic)["q"] == "bad", lambda: node.get(topic))
-        node.wait_value(topic, v=0, q="good")
-        given, rows = set(served(peer, 0)), node.history(topic, "--limit", "10000000")
+            wait_away(node, topic)
+        wait_good(node, topic, v=0)
+        given = set(served(0))
         assert set(range(1, restarts + 1)) <= given
-        assert not given - {row["v"] for row in rows}, sorted(given - {row["v"] for row in rows})
-        # Each restart made the value bad, because the device was away, and each time it became good again.
-        reasons = {tuple(row.get("why") or ()) for row in rows if row["q"] == "bad"}
-        assert reasons <= {("away",), ("away", "stale"), ("initial",)}, reasons
-        turns = [row["q"] for at, row in enumerate(rows) if at == 0 or rows[at - 1]["q"] != row["q"]]
-        assert turns.count("bad") >= restarts and turns[-1] == "good", turns
+        check_rows(node, topic, given, restarts)
+
+
+def test_a_bacnet_device(start_node, request):
+    """Every value that was read, and every notification that was acknowledged, is in the history of a device that is killed."""
+    restarts, began = request.config.getoption("--restarts"), 0
+    points = [("count", "analog-input", 1, {"cov": "true"}), ("level", "analog-input", 2)]
+    with socket.socket(type=socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        local = f"127.0.0.1:{free.getsockname()[1]}"
+    with Peer("bacpypes3_server", "--reads", "--restarts") as peer:
+        device = BacnetDevice("ahu", peer.address, points, local=local, cov_confirmed=True, retries=1, apdu_timeout="300ms")
+        node = start_node(device)
+        topic, level = device.point("count"), device.point("level")
+        of_count = lambda since: {one["value"] for one in said(peer, "given", since) if one["object"] == "analog-input,1"}
+        for number in range(1, restarts + 1):
+            until(lambda: said(peer, "subscribe", began), peer.said, seconds=30)
+            wait_good(node, topic, v=21.5)
+            wait_good(node, level)
+            peer.do(f"set analog-input,1 {1000 + number}")
+            # It is killed as soon as it knows that this was received, as a notification or by a read.
+            until(lambda: 1000 + number in of_count(began), peer.said)
+            peer.off()
+            wait_away(node, topic)
+            began = len(peer.lines)
+            peer.on()
+            peer.do(f"i-am {local}")
+        wait_good(node, topic, v=21.5)
+        given = of_count(0)
+        assert set(range(1001, 1001 + restarts)) <= given
+        check_rows(node, topic, given, restarts, AWAY | {("away", "restart"), ("restart",)})
+
+
+def test_an_iec104_station(start_node, request):
+    """Every report that the node has acknowledged is in the history of a station that is killed while it reports."""
+    restarts, reported, began = request.config.getoption("--restarts"), {}, 0
+    with Peer("c104_server", "--acknowledged", "--restarts") as peer:
+        device = Iec104Device("bay", peer.address, [("power", "short-float", 71)], poll={"clock": "1s"}, w=1)
+        node = start_node(device)
+        topic = device.point("power")
+        acknowledged = lambda since: {one["value"] for one in said(peer, "acknowledged", since)}
+        for number in range(1, restarts + 1):
+            until(lambda: len(said(peer, "clock", began)) >= 2, peer.said, seconds=60)
+            wait_good(node, topic, v=0.1)
+            for value in range(number * 10, number * 10 + REPORTS):
+                reported[value] = datetime.datetime.now(datetime.UTC)
+                peer.send(f"report 71 {value} at={reported[value].isoformat(timespec='milliseconds')}")
+            # It is killed in the middle of its reports.
+            until(lambda: acknowledged(began), peer.said)
+            peer.off()
+            wait_away(node, topic)
+            began = len(peer.lines)
+            peer.on()
+        wait_good(node, topic, v=0.1)
+        given = acknowledged(0)
+        assert len(given) >= restarts
+        rows = check_rows(node, topic, given, restarts)
+        times = {row["v"]: datetime.datetime.fromisoformat(row["t"]) for row in rows if row["q"] == "good"}
+        assert all(abs(times[value] - reported[value]) < datetime.timedelta(milliseconds=1) for value in given)
+
+
+def test_a_dnp3_outstation(start_node, request):
+    """Every event is in the history with its time: those before, during and after a restart with events kept."""
+    restarts, counted = request.config.getoption("--restarts"), {}
+    with Peer("opendnp3_outstation", "--restarts") as peer:
+
+        def count(times):
+            for _ in range(times):
+                number = len(counted) + 1
+                counted[number] = round(time.time() * 1000)
+                peer.do(f"update counter 0 {number} time={counted[number]}")
+
+        device = Device("relay", peer.address, types=["counter"])
+        node = start_node(device)
+        topic = device.point("counter", 0)
+        wait_good(node, topic)
+        for number in range(1, restarts + 1):
+            enough = time.monotonic() + CONNECTED
+            while time.monotonic() < enough:
+                count(1)
+                wait_good(node, topic, v=len(counted))
+            count(3)
+            if number % KILLED_OF:
+                # In the middle of its reports; it counts on meanwhile.
+                peer.do("stop")
+                count(3)
+                wait_away(node, topic)
+                peer.do("start")
+            else:
+                # What it would forget is received before.
+                wait_good(node, topic, v=len(counted))
+                peer.off()
+                wait_away(node, topic)
+                peer.on()
+                count(1)
+            wait_good(node, topic, v=len(counted))
+        rows = check_rows(node, topic, set(counted), restarts)
+        moments = {(row["v"], round(datetime.datetime.fromisoformat(row["t"]).timestamp() * 1000)) for row in rows}
+        late = {number for number, at in counted.items() if (number, at) not in moments}
+        assert not late, f"without their time: {sorted(late)[:20]}"

@@ -6,19 +6,25 @@ Commands: `set TYPE,INSTANCE VALUE`, `flags TYPE,INSTANCE [NAME…]` (in-alarm, 
 SECONDS_AGO VALUE VALUE` (of trend-log-multiple,1, which logs analog-input,1 and analog-input,2), `ranges` (how often
 records were asked for), `get TYPE,INSTANCE PROPERTY`, `priorities TYPE,INSTANCE`, `delete TYPE,INSTANCE`, `forget` (all subscriptions),
 `revise` (another database revision), `i-am ADDRESS`, `subscriptions`, `silent yes|no`, `quit`. Each write of a client is
-said, `{"write": …}`, and each subscription and time.
+said, `{"write": …}`, and each subscription and time; with `--reads` each present value of an analog object that was given, too:
+`{"given": {"object", "value", "how"}}`, when an answer is on its way (`read`) or a confirmed notification was acknowledged (`notified`).
 """
 
 import argparse
 import asyncio
 import datetime
 import os
-import socket
 import sys
 import threading
 
 import lines
-from bacpypes3.apdu import ReadRangeACK
+from bacpypes3.apdu import (
+    ConfirmedCOVNotificationRequest,
+    ErrorRejectAbortNack,
+    ReadPropertyACK,
+    ReadPropertyMultipleACK,
+    ReadRangeACK,
+)
 from bacpypes3.app import Application
 from bacpypes3.appservice import ApplicationServiceAccessPoint
 from bacpypes3.basetypes import (
@@ -47,7 +53,7 @@ from bacpypes3.local.multistate import MultiStateInputObject, MultiStateOutputOb
 from bacpypes3.netservice import NetworkServiceAccessPoint, NetworkServiceElement
 from bacpypes3.object import CharacterStringValueObject, IntegerValueObject, TrendLogMultipleObject, TrendLogObject
 from bacpypes3.pdu import Address, LocalStation
-from bacpypes3.primitivedata import Date, ObjectIdentifier, Time
+from bacpypes3.primitivedata import Date, ObjectIdentifier, Real, Time
 from bacpypes3.service.cov import ChangeOfValueServices
 
 
@@ -68,8 +74,41 @@ def ago(seconds):
     return DateTime(date=date, time=time)
 
 
+def say_given(how, object_id, property_id, value):
+    """Says what a client has of an analog object."""
+    if str(object_id[0]).startswith("analog") and str(property_id) == "present-value" and value is not None:
+        lines.say(given={"object": f"{object_id[0]},{object_id[1]}", "value": value.cast_out(Real), "how": how})
+
+
 class Device(NormalApplication, ChangeOfValueServices):
-    silent, ranges = False, 0
+    silent, ranges, says_reads = False, 0, False
+
+    async def response(self, apdu):
+        await super().response(apdu)
+        if self.says_reads:
+            # In a later turn of the loop than the answer.
+            asyncio.get_running_loop().call_later(0.005, self.say_read, apdu)
+
+    @staticmethod
+    def say_read(answer):
+        if isinstance(answer, ReadPropertyACK):
+            say_given("read", answer.objectIdentifier, answer.propertyIdentifier, answer.propertyValue)
+        if isinstance(answer, ReadPropertyMultipleACK):
+            for one in answer.listOfReadAccessResults:
+                for result in one.listOfResults:
+                    say_given("read", one.objectIdentifier, result.propertyIdentifier, result.readResult.propertyValue)
+
+    def request(self, apdu):
+        answered = super().request(apdu)
+        if self.says_reads and isinstance(apdu, ConfirmedCOVNotificationRequest):
+            answered.add_done_callback(lambda done: self.say_notified(apdu, done))
+        return answered
+
+    @staticmethod
+    def say_notified(notification, done):
+        if not done.cancelled() and not done.exception() and not isinstance(done.result(), ErrorRejectAbortNack):
+            for one in notification.listOfValues:
+                say_given("notified", notification.monitoredObjectIdentifier, one.propertyIdentifier, one.value)
 
     async def do_ReadRangeRequest(self, apdu):
         self.ranges += 1
@@ -221,16 +260,13 @@ def secure_device(about, arguments):
 
 
 async def serve(arguments):
-    port = arguments.port
-    if not port:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+    port = arguments.port or lines.free_port()
     more = {} if arguments.max_apdu is None else {"maxApduLengthAccepted": arguments.max_apdu}
     about = DeviceObject(objectIdentifier=f"device,{arguments.instance}", objectName="peer", **more)
     device = secure_device(about, arguments) if arguments.hub else Device(about, Address(f"127.0.0.1:{port}"))
     for found in objects(arguments.values):
         device.add_object(found)
+    device.says_reads = arguments.reads
     await asyncio.sleep(0.1)  # the library binds its socket by itself, and says nothing
     lines.say(listen=f"127.0.0.1:{port}")
     loop = asyncio.get_running_loop()
@@ -251,11 +287,13 @@ def main():
     parser.add_argument("--instance", type=int, default=1001)
     parser.add_argument("--values", type=int, default=0)
     parser.add_argument("--max-apdu", type=int)
+    parser.add_argument("--reads", action="store_true", help="says what clients were given")
     parser.add_argument("--hub", action="append")
     parser.add_argument("--vmac")
     for name in ("certificate", "key", "authorities"):
         parser.add_argument(f"--{name}")
-    asyncio.run(serve(parser.parse_args()))
+    lines.add_restarts(parser)
+    lines.run(lambda arguments: asyncio.run(serve(arguments)), parser.parse_args())
 
 
 sys.exit(main())
