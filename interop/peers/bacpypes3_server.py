@@ -6,8 +6,8 @@ Commands: `set TYPE,INSTANCE VALUE`, `flags TYPE,INSTANCE [NAME…]` (in-alarm, 
 SECONDS_AGO VALUE VALUE` (of trend-log-multiple,1, which logs analog-input,1 and analog-input,2), `ranges` (how often
 records were asked for), `get TYPE,INSTANCE PROPERTY`, `priorities TYPE,INSTANCE`, `delete TYPE,INSTANCE`, `forget` (all subscriptions),
 `revise` (another database revision), `i-am ADDRESS`, `subscriptions`, `silent yes|no`, `quit`. Each write of a client is
-said, `{"write": …}`, and each subscription and time; with `--reads` each present value of an analog object that was given, too:
-`{"given": {"object", "value", "how"}}`, when an answer is on its way (`read`) or a confirmed notification was acknowledged (`notified`).
+said, `{"write": …}`, and each subscription and time; with `--notified` each present value of an analog object, too, whose confirmed
+notification was acknowledged: `{"notified": {"object", "value"}}`.
 """
 
 import argparse
@@ -18,13 +18,7 @@ import sys
 import threading
 
 import lines
-from bacpypes3.apdu import (
-    ConfirmedCOVNotificationRequest,
-    ErrorRejectAbortNack,
-    ReadPropertyACK,
-    ReadPropertyMultipleACK,
-    ReadRangeACK,
-)
+from bacpypes3.apdu import ConfirmedCOVNotificationRequest, ErrorRejectAbortNack, ReadRangeACK
 from bacpypes3.app import Application
 from bacpypes3.appservice import ApplicationServiceAccessPoint
 from bacpypes3.basetypes import (
@@ -74,41 +68,22 @@ def ago(seconds):
     return DateTime(date=date, time=time)
 
 
-def say_given(how, object_id, property_id, value):
-    """Says what a client has of an analog object."""
-    if str(object_id[0]).startswith("analog") and str(property_id) == "present-value" and value is not None:
-        lines.say(given={"object": f"{object_id[0]},{object_id[1]}", "value": value.cast_out(Real), "how": how})
-
-
 class Device(NormalApplication, ChangeOfValueServices):
-    silent, ranges, says_reads = False, 0, False
-
-    async def response(self, apdu):
-        await super().response(apdu)
-        if self.says_reads:
-            # In a later turn of the loop than the answer.
-            asyncio.get_running_loop().call_later(0.005, self.say_read, apdu)
-
-    @staticmethod
-    def say_read(answer):
-        if isinstance(answer, ReadPropertyACK):
-            say_given("read", answer.objectIdentifier, answer.propertyIdentifier, answer.propertyValue)
-        if isinstance(answer, ReadPropertyMultipleACK):
-            for one in answer.listOfReadAccessResults:
-                for result in one.listOfResults:
-                    say_given("read", one.objectIdentifier, result.propertyIdentifier, result.readResult.propertyValue)
+    silent, ranges, says_notified = False, 0, False
 
     def request(self, apdu):
         answered = super().request(apdu)
-        if self.says_reads and isinstance(apdu, ConfirmedCOVNotificationRequest):
+        if self.says_notified and isinstance(apdu, ConfirmedCOVNotificationRequest):
             answered.add_done_callback(lambda done: self.say_notified(apdu, done))
         return answered
 
     @staticmethod
     def say_notified(notification, done):
         if not done.cancelled() and not done.exception() and not isinstance(done.result(), ErrorRejectAbortNack):
-            for one in notification.listOfValues:
-                say_given("notified", notification.monitoredObjectIdentifier, one.propertyIdentifier, one.value)
+            object_type, instance = notification.monitoredObjectIdentifier
+            values = [one.value for one in notification.listOfValues if str(one.propertyIdentifier) == "present-value"]
+            if str(object_type).startswith("analog") and values:
+                lines.say(notified={"object": f"{object_type},{instance}", "value": values[0].cast_out(Real)})
 
     async def do_ReadRangeRequest(self, apdu):
         self.ranges += 1
@@ -266,7 +241,7 @@ async def serve(arguments):
     device = secure_device(about, arguments) if arguments.hub else Device(about, Address(f"127.0.0.1:{port}"))
     for found in objects(arguments.values):
         device.add_object(found)
-    device.says_reads = arguments.reads
+    device.says_notified = arguments.notified
     await asyncio.sleep(0.1)  # the library binds its socket by itself, and says nothing
     lines.say(listen=f"127.0.0.1:{port}")
     loop = asyncio.get_running_loop()
@@ -287,7 +262,7 @@ def main():
     parser.add_argument("--instance", type=int, default=1001)
     parser.add_argument("--values", type=int, default=0)
     parser.add_argument("--max-apdu", type=int)
-    parser.add_argument("--reads", action="store_true", help="says what clients were given")
+    parser.add_argument("--notified", action="store_true", help="says which notifications were acknowledged")
     parser.add_argument("--hub", action="append")
     parser.add_argument("--vmac")
     for name in ("certificate", "key", "authorities"):
