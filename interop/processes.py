@@ -105,6 +105,22 @@ class Peer(Lines):
         assert answer["answer"] == "ok", f"{line}: {answer}"
         return answer
 
+    def off(self):
+        """Kills the device of a peer with `--restarts`; what it was told and has not answered is forgotten."""
+        self._turn("off")
+        self._answered = len(self.objects("answer"))
+
+    def on(self):
+        """Starts it again at its address, and waits until it is there."""
+        starts = len(self.objects("listen"))
+        self._turn("on")
+        until(lambda: len(self.objects("listen")) > starts, self.said)
+
+    def _turn(self, state):
+        turns = len(self.objects("state"))
+        self.send(state)
+        until(lambda: len(self.objects("state")) > turns, self.said)
+
     def readings(self, **wanted):
         """The readings with these members."""
         return [one for one in self.objects("reading") if all(one.get(key) == value for key, value in wanted.items())]

@@ -1,45 +1,4 @@
-//! Any bytes at a WebSocket of either side, before and after the handshake: no panic, progress, bounded answers.
+//! See `targets` in `crates/lab/sim`.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use std::sync::Arc;
-use tieline_websocket::{ANSWER_BYTES_MAX, Offer, Request, WebSocket};
-
-const REQUEST: &[u8] = b"GET /mqtt HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Version: 13\r\n\r\n";
-
-const RESPONSE: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n";
-
-/// A side of a connection, and what its peer says first.
-fn side(is_client: bool) -> (WebSocket, &'static [u8]) {
-    let (path, protocol) = ("/mqtt".to_owned(), "mqtt".to_owned());
-    if is_client {
-        let request = Request { host: "a".to_owned(), path, protocol, key: *b"the sample nonce", seed: [0; 16] };
-        let mut socket = WebSocket::client(&request);
-        socket.poll_transmit(&mut Vec::new(), |_| false);
-        return (socket, RESPONSE);
-    }
-    (WebSocket::new(Arc::new(Offer { path, protocol, hosts: Vec::new(), texts: true })), REQUEST)
-}
-
-fuzz_target!(|bytes: &[u8]| {
-    let Some((first, bytes)) = bytes.split_first() else { return };
-    let (mut socket, greeting) = side(first & 2 != 0);
-    let stream = if first & 1 == 0 { [greeting, bytes].concat() } else { bytes.to_vec() };
-    let appetite = usize::from(first >> 2) + 1;
-    let (mut rest, mut out) = (stream.as_slice(), Vec::new());
-    while !rest.is_empty() {
-        let mut hunger = appetite;
-        let used = socket.handle_input(rest, |plain| {
-            let taken = plain.len().min(hunger);
-            hunger -= taken;
-            taken
-        });
-        out.clear();
-        let sent = socket.poll_transmit(&mut out, |_| false);
-        assert!(used > 0 || sent, "no progress");
-        assert!(out.len() <= ANSWER_BYTES_MAX + 256);
-        rest = &rest[used..];
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tieline_sim::targets::run("websocket", bytes));

@@ -6,19 +6,19 @@ Commands: `set TYPE,INSTANCE VALUE`, `flags TYPE,INSTANCE [NAME…]` (in-alarm, 
 SECONDS_AGO VALUE VALUE` (of trend-log-multiple,1, which logs analog-input,1 and analog-input,2), `ranges` (how often
 records were asked for), `get TYPE,INSTANCE PROPERTY`, `priorities TYPE,INSTANCE`, `delete TYPE,INSTANCE`, `forget` (all subscriptions),
 `revise` (another database revision), `i-am ADDRESS`, `subscriptions`, `silent yes|no`, `quit`. Each write of a client is
-said, `{"write": …}`, and each subscription and time.
+said, `{"write": …}`, and each subscription and time; with `--notified` each present value of an analog object, too, whose confirmed
+notification was acknowledged: `{"notified": {"object", "value"}}`.
 """
 
 import argparse
 import asyncio
 import datetime
 import os
-import socket
 import sys
 import threading
 
 import lines
-from bacpypes3.apdu import ReadRangeACK
+from bacpypes3.apdu import ConfirmedCOVNotificationRequest, ErrorRejectAbortNack, ReadRangeACK
 from bacpypes3.app import Application
 from bacpypes3.appservice import ApplicationServiceAccessPoint
 from bacpypes3.basetypes import (
@@ -47,7 +47,7 @@ from bacpypes3.local.multistate import MultiStateInputObject, MultiStateOutputOb
 from bacpypes3.netservice import NetworkServiceAccessPoint, NetworkServiceElement
 from bacpypes3.object import CharacterStringValueObject, IntegerValueObject, TrendLogMultipleObject, TrendLogObject
 from bacpypes3.pdu import Address, LocalStation
-from bacpypes3.primitivedata import Date, ObjectIdentifier, Time
+from bacpypes3.primitivedata import Date, ObjectIdentifier, Real, Time
 from bacpypes3.service.cov import ChangeOfValueServices
 
 
@@ -69,7 +69,21 @@ def ago(seconds):
 
 
 class Device(NormalApplication, ChangeOfValueServices):
-    silent, ranges = False, 0
+    silent, ranges, says_notified = False, 0, False
+
+    def request(self, apdu):
+        answered = super().request(apdu)
+        if self.says_notified and isinstance(apdu, ConfirmedCOVNotificationRequest):
+            answered.add_done_callback(lambda done: self.say_notified(apdu, done))
+        return answered
+
+    @staticmethod
+    def say_notified(notification, done):
+        if not done.cancelled() and not done.exception() and not isinstance(done.result(), ErrorRejectAbortNack):
+            object_type, instance = notification.monitoredObjectIdentifier
+            values = [one.value for one in notification.listOfValues if str(one.propertyIdentifier) == "present-value"]
+            if str(object_type).startswith("analog") and values:
+                lines.say(notified={"object": f"{object_type},{instance}", "value": values[0].cast_out(Real)})
 
     async def do_ReadRangeRequest(self, apdu):
         self.ranges += 1
@@ -221,16 +235,13 @@ def secure_device(about, arguments):
 
 
 async def serve(arguments):
-    port = arguments.port
-    if not port:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+    port = arguments.port or lines.free_port()
     more = {} if arguments.max_apdu is None else {"maxApduLengthAccepted": arguments.max_apdu}
     about = DeviceObject(objectIdentifier=f"device,{arguments.instance}", objectName="peer", **more)
     device = secure_device(about, arguments) if arguments.hub else Device(about, Address(f"127.0.0.1:{port}"))
     for found in objects(arguments.values):
         device.add_object(found)
+    device.says_notified = arguments.notified
     await asyncio.sleep(0.1)  # the library binds its socket by itself, and says nothing
     lines.say(listen=f"127.0.0.1:{port}")
     loop = asyncio.get_running_loop()
@@ -251,11 +262,13 @@ def main():
     parser.add_argument("--instance", type=int, default=1001)
     parser.add_argument("--values", type=int, default=0)
     parser.add_argument("--max-apdu", type=int)
+    parser.add_argument("--notified", action="store_true", help="says which notifications were acknowledged")
     parser.add_argument("--hub", action="append")
     parser.add_argument("--vmac")
     for name in ("certificate", "key", "authorities"):
         parser.add_argument(f"--{name}")
-    asyncio.run(serve(parser.parse_args()))
+    lines.add_restarts(parser)
+    lines.run(lambda arguments: asyncio.run(serve(arguments)), parser.parse_args())
 
 
 sys.exit(main())

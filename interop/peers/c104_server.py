@@ -3,13 +3,14 @@
 Points are those of POINTS; the column `time` says which of them have CP56Time2a. Commands: `set ADDRESS VALUE [FLAG…]` keeps a value,
 `report ADDRESS VALUE [FLAG…] [at=RFC3339]` keeps it and reports it, `refuse on|off` (commands), `initialized`, `get ADDRESS`,
 `counts`, `quit`. Flags are those of the library: Invalid, NonTopical, Substituted, Blocked, Overflow, Carry, Adjusted. Each command
-of a client is said, `{"command": …}`, and each time that a clock is set to, `{"clock": …}`.
+of a client is said, `{"command": …}`, and each time that a clock is set to, `{"clock": …}`; with `--acknowledged` each spontaneous
+short float with a time whose frame a client has acknowledged, too, `{"acknowledged": {"address", "value"}}`.
 """
 
 import argparse
 import datetime
 import os
-import socket
+import struct
 import sys
 
 import c104
@@ -50,6 +51,33 @@ COMMANDS = {
 }
 
 
+class Acknowledged:
+    """Says of which reports the frames were acknowledged; for one client at a time."""
+
+    START_ACT, SHORT_WITH_TIME, SPONTANEOUS = 0x07, 36, 3
+
+    def __init__(self, server):
+        # Sequence number of the frame, address, value; the oldest first.
+        self.waiting = []
+        server.on_send_raw(callable=self.on_sent)
+        server.on_receive_raw(callable=self.on_received)
+
+    def on_sent(self, server: c104.Server, data: bytes) -> None:
+        if len(data) > 18 and data[2] & 1 == 0 and (data[6], data[8]) == (self.SHORT_WITH_TIME, self.SPONTANEOUS):
+            number, address = int.from_bytes(data[2:4], "little") >> 1, int.from_bytes(data[12:15], "little")
+            self.waiting.append((number, address, struct.unpack("<f", data[15:19])[0]))
+
+    def on_received(self, server: c104.Server, data: bytes) -> None:
+        if data[2] & 3 == 3:
+            self.waiting = [] if data[2] == self.START_ACT else self.waiting
+            return
+        next_number = int.from_bytes(data[4:6], "little") >> 1
+        # A number of 15 bits that is not ahead of the acknowledgement.
+        while self.waiting and 0 < (next_number - self.waiting[0][0]) % 0x8000 < 0x4000:
+            _, address, value = self.waiting.pop(0)
+            lines.say(acknowledged={"address": address, "value": value})
+
+
 class Controlled:
     """A station that keeps what it is told."""
 
@@ -57,6 +85,7 @@ class Controlled:
         self.refuses = False
         self.server = self.listen(arguments)
         self.server.on_clock_sync(callable=self.on_clock)
+        self.acknowledged = Acknowledged(self.server) if arguments.acknowledged else None
         self.station = self.server.add_station(common_address=arguments.common_address)
         self.points = {address: self.station.add_point(io_address=address, type=kind) for address, (kind, _, _) in POINTS.items()}
         for address, (_, _, value) in POINTS.items():
@@ -72,12 +101,8 @@ class Controlled:
 
     @staticmethod
     def listen(arguments):
-        port = arguments.port
-        if not port:
-            # The library does not say which free port it takes.
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
+        # The library does not say which free port it takes.
+        port = arguments.port or lines.free_port()
         security = None
         if arguments.tls:
             security = c104.TransportSecurity(validate=True, only_known=False)
@@ -132,18 +157,23 @@ def plain(value):
     return str(value) if isinstance(value, c104.Byte32) else float(value) if hasattr(value, "__float__") else int(value)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--common-address", type=int, default=7)
-    parser.add_argument("--direct", action="store_true", help="commands need no select")
-    parser.add_argument("--tls", help="a folder with server.pem, server.key and authority.pem")
-    arguments = parser.parse_args()
+def serve(arguments):
     controlled = Controlled(arguments)
     lines.say(listen=f"127.0.0.1:{controlled.server.port}")
     for line in lines.lines():
         lines.answer(controlled.run, line)
     os._exit(0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--common-address", type=int, default=7)
+    parser.add_argument("--direct", action="store_true", help="commands need no select")
+    parser.add_argument("--acknowledged", action="store_true", help="says which reports were acknowledged")
+    parser.add_argument("--tls", help="a folder with server.pem, server.key and authority.pem")
+    lines.add_restarts(parser)
+    lines.run(serve, parser.parse_args())
 
 
 sys.exit(main())

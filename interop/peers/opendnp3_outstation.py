@@ -2,6 +2,8 @@
 
     update TYPE INDEX VALUE [flags=0x01] [time=MS]   changes a point
     refuse TYPE INDEX STATUS                         answers with a control status, by name
+    stop                                             ends its connection and listens no more; its events are kept
+    start                                            listens again, and says that it has restarted
 
 First line: `{"listen": "127.0.0.1:PORT"}`. Later: `{"command": {"step": "select"|"operate"|"direct", "type", "index",
 "value"}}` for every control that arrives, with what became of it in `"status"`.
@@ -13,7 +15,6 @@ float, 5-9 are 32-bit integers. Events of all carry a time and are class 1, 2 or
 import argparse
 import ctypes
 import os
-import socket
 
 import lines
 from pydnp3 import asiodnp3, asiopal, opendnp3, openpal
@@ -164,22 +165,8 @@ def assign(points, data, index, static, event_class, event):
     point[2], point[3], point[4] = int(static), 1 << event_class, int(event)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--address", type=int, default=10)
-    parser.add_argument("--master", type=int, default=1)
-    parser.add_argument("--events", type=int, default=1000, help="how many events of each type are kept")
-    parser.add_argument("--no-unsolicited", action="store_true")
-    parser.add_argument("--no-intervals", action="store_true", help="leave g50v4 out, which tshark 4.0 does not know")
-    arguments = parser.parse_args()
-    port = arguments.port or free_port()
+def serve(arguments):
+    port = arguments.port or lines.free_port()
     manager = asiodnp3.DNP3Manager(1, asiodnp3.ConsoleLogger().Create())
     retry = asiopal.ChannelRetry().Default()
     listener = asiodnp3.PrintingChannelListener().Create()
@@ -202,12 +189,29 @@ def main():
                 outstation.Apply(change)
             case ["refuse", kind, index, status]:
                 REFUSALS[kind, int(index)] = getattr(opendnp3.CommandStatus, status.upper())
+            case ["stop"]:
+                outstation.Disable()
+            case ["start"]:
+                outstation.SetRestartIIN()
+                outstation.Enable()
             case _:
-                raise ValueError("update, refuse or quit expected")
+                raise ValueError("update, refuse, stop, start or quit expected")
 
     for line in lines.lines():
         lines.answer(run, line)
     os._exit(0)  # an orderly shutdown of this library can hang
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--address", type=int, default=10)
+    parser.add_argument("--master", type=int, default=1)
+    parser.add_argument("--events", type=int, default=1000, help="how many events of each type are kept")
+    parser.add_argument("--no-unsolicited", action="store_true")
+    parser.add_argument("--no-intervals", action="store_true", help="leave g50v4 out, which tshark 4.0 does not know")
+    lines.add_restarts(parser)
+    lines.run(serve, parser.parse_args())
 
 
 main()

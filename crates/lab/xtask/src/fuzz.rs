@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use tieline_sim::Mutator;
 use tieline_sim::targets::{TARGETS, Target};
 
+/// Chooses all targets.
+const ALL: &str = "all";
 /// Inputs that a thread takes at a time.
 const BLOCK: u64 = 1000;
 /// How often a line says how far it is.
@@ -22,10 +24,10 @@ struct Campaign {
     seed: u64,
 }
 
-/// Runs so many inputs of each target whose name begins so; or one input alone, for a debugger.
+/// Runs so many inputs of each target whose name begins so, or of all; or one input alone, for a debugger.
 ///
 /// # Errors
-/// There is no such target, or a target broke its promise.
+/// There is no such target, or targets broke their promises.
 pub(crate) fn run(root: &Path, prefix: &str, words: &[&str]) -> anyhow::Result<()> {
     let (mut inputs, mut only, mut seed, mut folder) = (1_000_000, None, 0, root.join("fuzz/seeds"));
     for pair in words.chunks(2) {
@@ -39,19 +41,32 @@ pub(crate) fn run(root: &Path, prefix: &str, words: &[&str]) -> anyhow::Result<(
             other => bail!("{other} is not an option: --inputs N, --seed N, --seeds FOLDER, --input N"),
         }
     }
-    let chosen: Vec<_> = TARGETS.iter().filter(|(name, _)| name.starts_with(prefix)).collect();
+    let is_chosen = |name: &str| prefix == ALL || name.starts_with(prefix);
+    let chosen: Vec<_> = TARGETS.iter().filter(|(name, _)| is_chosen(name)).collect();
     ensure!(
         !chosen.is_empty(),
-        "no target begins with {prefix}; there are {}",
+        "no target begins with {prefix}; there are {ALL}, {}",
         TARGETS.map(|(name, _)| name).join(", ")
     );
-    for (name, target) in chosen {
-        let campaign = Campaign { name, target: *target, mutator: Mutator::new(seeds(&folder, name)?), seed };
-        match only {
-            Some(number) => campaign.again(number),
-            None => campaign.run(inputs)?,
-        }
+    let campaign = |(name, target): &(&'static str, Target)| {
+        anyhow::Ok(Campaign { name, target: *target, mutator: Mutator::new(seeds(&folder, name)?), seed })
+    };
+    let campaigns = chosen.iter().map(|target| campaign(target)).collect::<anyhow::Result<Vec<_>>>()?;
+    match only {
+        Some(number) => campaigns.iter().for_each(|campaign| campaign.again(number)),
+        None => run_all(&campaigns, inputs, seed)?,
     }
+    Ok(())
+}
+
+/// One after the other; one that fails does not end the others.
+#[expect(clippy::print_stdout, reason = "a command prints what it does")]
+fn run_all(campaigns: &[Campaign], inputs: u64, seed: u64) -> anyhow::Result<()> {
+    let failures: Vec<_> = campaigns.iter().filter_map(|campaign| campaign.run(inputs).err()).collect();
+    failures.iter().for_each(|failure| println!("{failure:#}"));
+    let (targets, panics) = (campaigns.len(), failures.len());
+    println!("{targets} targets, {inputs} inputs each, seed {seed}: {panics} panics");
+    ensure!(panics == 0, "{panics} of {targets} targets broke their promise");
     Ok(())
 }
 

@@ -29,8 +29,8 @@ const USAGE: &str =
   advisories  renews advisories.toml from a clone of https://github.com/rustsec/advisory-db
   gen    writes the generated files; --check says whether they are up to date
   sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, or of a bus and its clients
-  fuzz   gives changed seeds to the fuzz targets whose names begin so, a million each or --inputs; --seeds names a folder with
-         the corpus of a fuzzer, one folder a target; --input runs one input alone
+  fuzz   gives changed seeds to the fuzz targets whose names begin so, or to all, a million each or --inputs; --seeds names a
+         folder with the corpus of a fuzzer, one folder a target; --input runs one input alone
   counts compares the instructions of hot paths with crates/lab/counts/counts.toml; --accept writes them there";
 
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]

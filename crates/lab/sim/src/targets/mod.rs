@@ -12,13 +12,16 @@ mod layers;
 pub(crate) mod machines;
 mod modbus;
 mod mqtt;
+mod packets;
 mod pair;
+mod rsfn;
+mod websocket;
 
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 31] = [
+pub const TARGETS: [(&str, Target); 37] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -50,6 +53,12 @@ pub const TARGETS: [(&str, Target); 31] = [
     ("modbus_client", modbus::client),
     ("modbus_server", modbus::server),
     ("mqtt_session", mqtt::session),
+    ("mqtt_packet", packets::packet),
+    ("mqtt_server", packets::server),
+    ("rsfn_header", rsfn::header),
+    ("rsfn_envelope", rsfn::envelope),
+    ("rsfn_inflate", rsfn::compressed),
+    ("websocket", websocket::either_side),
 ];
 
 /// Runs a target.
@@ -64,28 +73,47 @@ pub fn run(name: &str, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Choices;
+    use crate::{Choices, Mutator};
     use std::path::Path;
 
     const FUZZ: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz");
     /// Bytes of all seeds together.
-    const SEEDS_BYTES_MAX: u64 = 200_000;
+    const SEEDS_BYTES_MAX: usize = 200_000;
+
+    /// Changed seeds of each target; `cargo xtask fuzz` runs any number.
+    const CHANGED: u64 = 100;
+
+    fn seeds_of(name: &str) -> Vec<Vec<u8>> {
+        let folder = Path::new(FUZZ).join("seeds").join(name);
+        let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|file| std::fs::read(file).unwrap()).collect()
+    }
 
     #[test]
     fn every_target_takes_its_seeds() {
         let (mut count, mut bytes) = (0, 0);
         for (name, target) in TARGETS {
-            let folder = Path::new(FUZZ).join("seeds").join(name);
-            let seeds = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-            for seed in seeds {
-                let seed = std::fs::read(seed.unwrap().path()).unwrap();
-                bytes += seed.len() as u64;
-                count += 1;
-                target(&seed);
-            }
+            let seeds = seeds_of(name);
+            assert!(!seeds.is_empty(), "{name} has no seeds");
+            bytes += seeds.iter().map(Vec::len).sum::<usize>();
+            count += seeds.len();
+            seeds.iter().for_each(|seed| target(seed));
         }
         println!("{count} seeds, {bytes} bytes");
         assert!(bytes <= SEEDS_BYTES_MAX, "{bytes} bytes of seeds, at most {SEEDS_BYTES_MAX}");
+    }
+
+    #[test]
+    fn every_target_takes_changed_seeds() {
+        for (name, target) in TARGETS {
+            let mutator = Mutator::new(seeds_of(name));
+            for number in 0..CHANGED {
+                println!("cargo xtask fuzz {name} --seed 0 --input {number}");
+                target(&mutator.input(0, number));
+            }
+        }
     }
 
     #[test]

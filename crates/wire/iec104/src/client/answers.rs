@@ -7,6 +7,8 @@ use crate::asdu::{Asdu, AsduError, CauseCode, Element, Header, Object, TypeId};
 use alloc::vec::Vec;
 use tieline_core::Instant;
 
+/// The bits of QCC that say what is done to counters.
+const FRZ: u8 = 0xC0;
 /// Types up to this one carry values.
 const VALUES_MAX: u8 = 40;
 
@@ -111,7 +113,8 @@ impl Client {
     /// Whether a termination follows the confirmation, and is waited for.
     fn is_terminated(&self, request: &Request) -> bool {
         match request {
-            Request::Interrogation { .. } | Request::Counters { .. } => true,
+            Request::Interrogation { .. } => true,
+            Request::Counters { qualifier, .. } => is_read(*qualifier),
             Request::Command(_) => self.config.command_end == CommandEnd::Termination,
             Request::Clock { .. } | Request::Read { .. } | Request::Test { .. } => false,
         }
@@ -128,7 +131,26 @@ fn is_answer(active: &Active, header: &Header, object: &Object) -> bool {
         Request::Read { address, .. } => *address == object.address,
         Request::Interrogation { .. } | Request::Counters { .. } | Request::Clock { .. } | Request::Test { .. } => true,
     };
-    active.step != Step::Selected && is_there && is_place && type_of(request) == header.type_id
+    active.step != Step::Selected
+        && is_there
+        && is_place
+        && is_same_freeze(request, &object.element)
+        && type_of(request) == header.type_id
+}
+
+/// Whether QCC asks for counts, and not to freeze or reset them, which ends with its confirmation.
+const fn is_read(qualifier: u8) -> bool {
+    qualifier & FRZ == 0
+}
+
+/// Whether an answer is not one to the freeze before, whose termination a station may send or not.
+const fn is_same_freeze(request: &Request, element: &Element) -> bool {
+    match (request, element) {
+        (Request::Counters { qualifier: asked, .. }, Element::CounterInterrogation { qualifier }) => {
+            *asked & FRZ == *qualifier & FRZ
+        }
+        _ => true,
+    }
 }
 
 /// Whether a confirmation or termination says what was asked: a command, with S/E as it was sent.

@@ -23,6 +23,10 @@ pub struct ClientConfig {
     pub common_addresses: Vec<u16>,
     /// What they are asked at its start, and after each of their restarts, in this order.
     pub at_start: Vec<Procedure>,
+    /// QOI of each request for states: 20 the whole station, 21 to 36 groups.
+    pub interrogations: Vec<u8>,
+    /// QCC of each request for counters: 5 all, 1 to 4 groups.
+    pub counters: Vec<u8>,
     /// How often their clocks are set afterwards; none never.
     pub clock_every: Option<Duration>,
     /// How far their clocks are ahead of UTC.
@@ -44,6 +48,8 @@ impl ClientConfig {
             originator: 0,
             common_addresses: Vec::from([common_address]),
             at_start: Vec::from([Procedure::Interrogation]),
+            interrogations: Vec::from([STATION]),
+            counters: Vec::from([ALL_COUNTERS]),
             clock_every: None,
             utc_offset_minutes: 0,
             answer_timeout: Duration::from_secs(10),
@@ -68,9 +74,9 @@ pub enum CommandEnd {
 pub enum Procedure {
     /// Sets its clock.
     Clock,
-    /// Asks for all states.
+    /// Asks for states, as [`ClientConfig::interrogations`] says.
     Interrogation,
-    /// Asks for all counters, without a freeze.
+    /// Asks for counters, as [`ClientConfig::counters`] says.
     Counters,
 }
 
@@ -85,11 +91,19 @@ impl Procedure {
         }
     }
 
-    pub(super) const fn request(self, common_address: u16) -> Request {
+    pub(super) fn requests(self, config: &ClientConfig, common_address: u16) -> Vec<Request> {
+        let of = |qualifiers: &[u8], request: fn(u16, u8) -> Request| {
+            qualifiers.iter().map(|qualifier| request(common_address, *qualifier)).collect()
+        };
         match self {
-            Self::Clock => Request::Clock { common_address },
-            Self::Interrogation => Request::Interrogation { common_address, qualifier: STATION },
-            Self::Counters => Request::Counters { common_address, qualifier: ALL_COUNTERS },
+            Self::Clock => Vec::from([Request::Clock { common_address }]),
+            Self::Interrogation => of(&config.interrogations, |common_address, qualifier| Request::Interrogation {
+                common_address,
+                qualifier,
+            }),
+            Self::Counters => {
+                of(&config.counters, |common_address, qualifier| Request::Counters { common_address, qualifier })
+            }
         }
     }
 }
@@ -104,11 +118,11 @@ pub enum Request {
         /// QOI: 20 the whole station, 21 to 36 groups.
         qualifier: u8,
     },
-    /// For counters.
+    /// For counters, or to freeze or reset them.
     Counters {
         /// Which station.
         common_address: u16,
-        /// QCC: 5 all, 1 to 4 groups; in the two high bits how they are frozen.
+        /// QCC: 5 all, 1 to 4 groups; of [`crate::Freeze::qualifier`] where they are not to be read.
         qualifier: u8,
     },
     /// To set its clock to the time when it is asked.

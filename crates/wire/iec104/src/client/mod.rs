@@ -110,9 +110,10 @@ impl Client {
 
     fn ask_own(&mut self, procedure: Procedure, common_address: u16) {
         let origin = Origin::Own(procedure, common_address);
-        if !self.tasks.is_queued(origin) {
-            let request = procedure.request(common_address);
-            self.tasks.push(Task { origin, request, until: Instant(u64::MAX) });
+        for request in procedure.requests(&self.config, common_address) {
+            if !self.tasks.is_queued(origin, &request) {
+                self.tasks.push(Task { origin, request, until: Instant(u64::MAX) });
+            }
         }
     }
 

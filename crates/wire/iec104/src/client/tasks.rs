@@ -76,8 +76,8 @@ impl Tasks {
     }
 
     /// Whether the same is to be asked already.
-    pub(super) fn is_queued(&self, origin: Origin) -> bool {
-        self.queue.iter().any(|task| task.origin == origin)
+    pub(super) fn is_queued(&self, origin: Origin, request: &Request) -> bool {
+        self.queue.iter().any(|task| task.origin == origin && task.request == *request)
     }
 
     /// What is to be sent next: a command that was selected, a command, then what is asked of whole stations.

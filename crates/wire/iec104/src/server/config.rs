@@ -57,6 +57,19 @@ pub enum Freeze {
     Reset,
 }
 
+impl Freeze {
+    /// QCC that asks for it, of a group from 1 to 4, or of all counters (5).
+    #[must_use]
+    pub const fn qualifier(self, group: u8) -> u8 {
+        let bits = match self {
+            Self::Freeze => 1,
+            Self::FreezeAndReset => 2,
+            Self::Reset => 3,
+        };
+        group & 0x3F | bits << 6
+    }
+}
+
 /// What the owner learns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerEvent {

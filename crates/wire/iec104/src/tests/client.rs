@@ -83,6 +83,48 @@ fn at_the_start_clocks_are_set_and_everything_is_asked_for() {
 }
 
 #[test]
+fn groups_are_asked_for_one_after_the_other() {
+    let at_start = std::vec![Procedure::Interrogation, Procedure::Counters];
+    let (interrogations, counters) = (std::vec![21, 36], std::vec![1, 4]);
+    let mut pair = Pair::connected(ClientConfig { at_start, interrogations, counters, ..ClientConfig::new(1) });
+    pair.exchange();
+    let mut asked = Vec::new();
+    while !pair.station.heard.is_empty() {
+        answer(&mut pair, CauseCode::ACTIVATION_CON, false);
+        asked.push(answer(&mut pair, CauseCode::TERMINATION, false).1.element);
+        pair.station.heard.pop_front();
+    }
+    let (states, counters) =
+        (|qualifier| Element::Interrogation { qualifier }, |qualifier| Element::CounterInterrogation { qualifier });
+    assert_eq!(asked, [states(21), states(36), counters(1), counters(4)]);
+    let done = |procedure| own(procedure, Outcome::Done);
+    let [states, counters] = [Procedure::Interrogation, Procedure::Counters].map(done);
+    assert_eq!(
+        pair.take(),
+        [ClientEvent::Started, states.clone(), states, counters.clone(), counters, ClientEvent::Ready]
+    );
+}
+
+#[test]
+fn a_freeze_ends_with_its_confirmation_and_its_termination_ends_no_read() {
+    let mut pair = Pair::new(ClientConfig::new(1));
+    let freeze = Freeze::FreezeAndReset.qualifier(5);
+    asked(&mut pair, 1, Request::Counters { common_address: 1, qualifier: freeze });
+    asked(&mut pair, 2, Request::Counters { common_address: 1, qualifier: 5 });
+    let (_, frozen) = answer(&mut pair, CauseCode::ACTIVATION_CON, false);
+    assert_eq!(frozen.element, Element::CounterInterrogation { qualifier: 0x85 });
+    assert_eq!(pair.take(), ended(1, Outcome::Done));
+    // The read was sent; the late termination of the freeze is none of it.
+    answer(&mut pair, CauseCode::TERMINATION, false);
+    assert_eq!((pair.take(), pair.client.counters().unexpected), (Vec::new(), 0));
+    pair.station.heard.pop_front();
+    let (_, read) = answer(&mut pair, CauseCode::ACTIVATION_CON, false);
+    assert_eq!(read.element, Element::CounterInterrogation { qualifier: 5 });
+    answer(&mut pair, CauseCode::TERMINATION, false);
+    assert_eq!(pair.take(), ended(2, Outcome::Done));
+}
+
+#[test]
 fn a_silent_station_does_not_hold_up_the_start() {
     let mut pair = Pair::connected(ClientConfig::new(1));
     pair.exchange();
