@@ -7,7 +7,7 @@ import pytest
 from authority import Authority
 from bus import Sub
 from dissection import complaints, fields, frames
-from iec104 import Iec104Device, RawStation
+from iec104 import START_ACT, START_CON, Iec104Device, RawStation
 from processes import Peer
 from test_trace import capture, trace, wait_lines
 from waiting import until
@@ -268,6 +268,36 @@ def test_two_stations_behind_one_connection(start_node):
         node.wait_value(device.point("two"), v=True, q="good")
         # Both are interrogated.
         assert {asdu[4] for asdu in station.wait_asdus(100, 2)} == {7, 9}
+
+
+def test_groups_are_asked_for_and_counters_are_frozen_before_they_are_read(start_node):
+    def serve(talk):
+        while frame := talk.read():
+            if frame == START_ACT:
+                talk.raw(START_CON)
+            elif len(frame) > 6 and frame[6] in (100, 101):
+                qualifier, answer = frame[15], lambda cause: talk.asdu((frame[6:8] + bytes([cause]) + frame[9:]).hex())
+                answer(7)
+                if qualifier == 23:
+                    talk.asdu("01 01 17 00 07 00 0A 00 00 01")
+                if qualifier == 4:
+                    talk.asdu("0F 01 29 00 07 00 50 00 00 2A 00 00 00 01")
+                # A freeze is not terminated by all stations: this one does.
+                answer(10)
+
+    with RawStation(serve) as station:
+        points = [("switch", "single-point", 10), ("energy", "integrated-totals", 80)]
+        settings = {"groups": [1, 3], "counter_groups": [4], "freeze": "freeze_reset"}
+        device = Iec104Device("bay", station.address, points, poll={"counters": "1s"}, **settings)
+        node = start_node(device)
+        node.wait_value(device.point("switch"), v=True, q="good")
+        node.wait_value(device.point("energy"), v=42, q="good")
+        counters = [asdu[9] for asdu in station.wait_asdus(101, 5)]
+        # At the start they are read as they are; each poll freezes and resets them first.
+        assert counters[:5] == [4, 0x84, 4, 0x84, 4], counters
+        assert [asdu[9] for asdu in station.asdus(100)][:2] == [21, 23]
+        assert metric(node, "unexpected_total") == 0
+        node.wait_state(device, "online")
 
 
 def test_garbage_closes_the_connection_and_costs_no_more(start_node):

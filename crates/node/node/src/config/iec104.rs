@@ -9,19 +9,23 @@
 //! iec104 = { common_address = 7 }
 //! ```
 
+use super::parse;
 use super::points::PointConfig;
-use super::reader::{Document, Section};
+use super::reader::{Document, Expected, Section};
 use super::settings::{
-    DEVICE_IEC104_COMMAND_END, DEVICE_IEC104_COMMAND_TIME, DEVICE_IEC104_COMMON_ADDRESS, DEVICE_IEC104_K,
-    DEVICE_IEC104_ORIGINATOR, DEVICE_IEC104_RESPONSE_TIMEOUT, DEVICE_IEC104_SELECT, DEVICE_IEC104_T1, DEVICE_IEC104_T2,
-    DEVICE_IEC104_T3, DEVICE_IEC104_UTC_OFFSET, DEVICE_IEC104_W, DEVICE_POLL_CLOCK, DEVICE_POLL_COUNTERS,
-    DEVICE_POLL_INTERROGATION,
+    DEVICE_IEC104_COMMAND_END, DEVICE_IEC104_COMMAND_TIME, DEVICE_IEC104_COMMON_ADDRESS, DEVICE_IEC104_FREEZE,
+    DEVICE_IEC104_K, DEVICE_IEC104_ORIGINATOR, DEVICE_IEC104_RESPONSE_TIMEOUT, DEVICE_IEC104_SELECT, DEVICE_IEC104_T1,
+    DEVICE_IEC104_T2, DEVICE_IEC104_T3, DEVICE_IEC104_UTC_OFFSET, DEVICE_IEC104_W, DEVICE_POLL_CLOCK,
+    DEVICE_POLL_COUNTERS, DEVICE_POLL_INTERROGATION,
 };
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::CommandMode;
-use tieline_iec104::{CommandEnd, LinkConfig};
+use tieline_iec104::{CommandEnd, Freeze, LinkConfig};
 use tieline_transport::{Over, Transport};
+use toml::Spanned;
+use toml::de::DeValue;
 
 /// `[device.NAME.iec104]`, and what of `[device.NAME.poll]` its connection needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,10 +48,58 @@ pub struct Iec104Config {
     pub command_time: bool,
     /// How far the clock of the station is ahead of UTC.
     pub utc_offset_minutes: i16,
+    /// Groups of states that are asked for; the whole station where there are none.
+    pub groups: Vec<u8>,
+    /// Groups of counters that are asked for; all where there are none.
+    pub counter_groups: Vec<u8>,
+    /// What is done to counters before a poll reads them.
+    pub freeze: Option<Freeze>,
     /// Whether counters are asked for at the start.
     pub counters: bool,
     /// How often the clock is set; none never.
     pub clock_every: Option<Duration>,
+}
+
+/// QOI of the whole station; those of groups follow.
+const STATION: u8 = 20;
+/// QCC of all counters.
+const ALL_COUNTERS: u8 = 5;
+/// Groups of states, and of counters.
+const GROUPS: RangeInclusive<u8> = 1..=16;
+const COUNTER_GROUPS: RangeInclusive<u8> = 1..=4;
+
+impl Iec104Config {
+    /// QOI of each request for states.
+    pub fn interrogations(&self) -> Vec<u8> {
+        match self.groups.is_empty() {
+            true => vec![STATION],
+            false => self.groups.iter().map(|group| STATION + group).collect(),
+        }
+    }
+
+    /// QCC of each request for counts.
+    pub fn counter_reads(&self) -> Vec<u8> {
+        if self.counter_groups.is_empty() { vec![ALL_COUNTERS] } else { self.counter_groups.clone() }
+    }
+
+    /// QCC of each request of a poll of counters: all are frozen before the first is read.
+    pub fn counter_polls(&self) -> Vec<u8> {
+        let reads = self.counter_reads();
+        let freezes = self.freeze.iter().flat_map(|freeze| reads.iter().map(|group| freeze.qualifier(*group)));
+        freezes.chain(reads.iter().copied()).collect()
+    }
+}
+
+/// A list of groups, each once.
+fn groups(range: RangeInclusive<u8>) -> impl FnOnce(&DeValue<'_>) -> Result<Vec<u8>, Expected> {
+    move |value| {
+        let words = || format!("a list of groups from {} to {}, each once", range.start(), range.end());
+        let items = value.as_array().ok_or_else(words)?;
+        let group = |item: &Spanned<DeValue<'_>>| parse::integer(range.clone())(item.get_ref()).map_err(|_| words());
+        let groups = items.iter().map(group).collect::<Result<Vec<u8>, _>>()?;
+        let is_once = groups.iter().enumerate().all(|(at, group)| !groups.iter().take(at).any(|other| other == group));
+        if is_once { Ok(groups) } else { Err(words()) }
+    }
 }
 
 /// Reads `[device.NAME.poll]`: how often everything is asked for, then, where it is said, how often counters are. What is
@@ -105,6 +157,9 @@ pub fn read_iec104(
         command_end: DEVICE_IEC104_COMMAND_END.read(&mut s, doc, [CommandEnd::Confirmation, CommandEnd::Termination]),
         command_time: DEVICE_IEC104_COMMAND_TIME.read(&mut s, doc),
         utc_offset_minutes: minutes(DEVICE_IEC104_UTC_OFFSET.read(&mut s, doc)),
+        groups: s.or(doc, "groups", Vec::new(), groups(GROUPS)),
+        counter_groups: s.or(doc, "counter_groups", Vec::new(), groups(COUNTER_GROUPS)),
+        freeze: DEVICE_IEC104_FREEZE.read(&mut s, doc, [None, Some(Freeze::Freeze), Some(Freeze::FreezeAndReset)]),
         counters: false,
         clock_every: None,
     };
@@ -174,6 +229,27 @@ mod tests {
         assert_eq!((&iec104.common_addresses[..], iec104.utc_offset_minutes), (&[3, 7, 9][..], -210));
         assert_eq!((iec104.counters, iec104.clock_every), (true, Some(Duration::from_secs(3600))));
         assert_eq!(device.polls, [Duration::from_secs(300), Duration::from_secs(60)]);
+    }
+
+    #[test]
+    fn groups_and_freezes_are_qualifiers_of_requests() {
+        let check = |keys: &str, states: &[u8], reads: &[u8], polls: &[u8]| {
+            let device = read(&format!("address='r:2404'\n{keys}"), LIST).unwrap();
+            let iec104 = device.protocol.iec104().unwrap();
+            assert_eq!((iec104.interrogations(), iec104.counter_reads()), (states.to_vec(), reads.to_vec()), "{keys}");
+            assert_eq!(iec104.counter_polls(), polls, "{keys}");
+        };
+        check("", &[20], &[5], &[5]);
+        check("iec104={groups=[1, 16], freeze='freeze'}", &[21, 36], &[5], &[0x45, 5]);
+        check("iec104={counter_groups=[4, 1], freeze='freeze_reset'}", &[20], &[4, 1], &[0x84, 0x81, 4, 1]);
+        check_wrong(
+            "address='r:2404'\niec104={groups=[17], counter_groups=[1, 1]}",
+            LIST,
+            &[
+                "n.toml:5:16: device.d.iec104.groups: found an array of 1, expected a list of groups from 1 to 16, each once",
+                "n.toml:5:37: device.d.iec104.counter_groups: found an array of 2, expected a list of groups from 1 to 4, each once",
+            ],
+        );
     }
 
     #[test]

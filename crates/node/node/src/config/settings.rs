@@ -199,6 +199,8 @@ pub const DEVICE_IEC104_T2: Span = Span::new("t2", 10_000, 100, 255_000);
 pub const DEVICE_IEC104_T3: Span = Span::new("t3", 20_000, 1000, 172_800_000);
 /// `device.NAME.iec104.response_timeout`.
 pub const DEVICE_IEC104_RESPONSE_TIMEOUT: Span = Span::new("response_timeout", 10_000, 100, 300_000);
+/// `device.NAME.iec104.freeze`.
+pub const DEVICE_IEC104_FREEZE: Choice<3> = Choice::new("freeze", ["none", "freeze", "freeze_reset"], 0);
 /// `device.NAME.iec104.select`.
 pub const DEVICE_IEC104_SELECT: Flag = Flag::new("select", true);
 /// `device.NAME.iec104.command_end`.

@@ -131,6 +131,8 @@ fn client_config(iec104: &Iec104Config) -> ClientConfig {
         common_addresses: iec104.common_addresses.clone(),
         // Values first: a station that does not take a time costs a time-out.
         at_start: std::iter::once(Procedure::Interrogation).chain(counters).chain(clock).collect(),
+        interrogations: iec104.interrogations(),
+        counters: iec104.counter_reads(),
         clock_every: iec104.clock_every,
         utc_offset_minutes: iec104.utc_offset_minutes,
         answer_timeout: iec104.response_timeout,

@@ -13,10 +13,6 @@ use tieline_poll::{PollClass, PollResult};
 
 /// Marks the numbers of requests that polls make, so that they never equal the identifier of a command.
 const POLL_TOKEN: u64 = 1 << 63;
-/// QOI of the whole station.
-const STATION: u8 = 20;
-/// QCC of all counters, without a freeze.
-const ALL_COUNTERS: u8 = 5;
 
 /// A device's session on its shard.
 pub(super) struct Iec104Session {
@@ -26,13 +22,16 @@ pub(super) struct Iec104Session {
     pub(super) index: RefCell<PointIndex>,
     /// The stations behind the connection.
     common_addresses: Vec<u16>,
+    /// QOI, and QCC, of the requests of a poll to each station.
+    interrogations: Vec<u8>,
+    counters: Vec<u8>,
     polls: RefCell<Vec<Poll>>,
     /// Objects of addresses that no point has, and of other types than those of their points.
     pub(super) unknown_objects: Cell<u64>,
     pub(super) other_types: Cell<u64>,
 }
 
-/// A poll that has not ended: one request for each station.
+/// A poll that has not ended: as many requests as are open.
 #[derive(Clone, Copy, Debug)]
 struct Poll {
     class: PollClass,
@@ -52,6 +51,8 @@ impl Iec104Session {
             client,
             index: RefCell::new(PointIndex::new(Arc::clone(points), config)),
             common_addresses: config.common_addresses.clone(),
+            interrogations: config.interrogations(),
+            counters: config.counter_polls(),
             polls: RefCell::default(),
             unknown_objects: Cell::default(),
             other_types: Cell::default(),
@@ -67,6 +68,16 @@ impl Iec104Session {
             // Where it cannot be asked now, it is read when it comes.
             self.poll(INTEGRITY, 0);
         }
+    }
+
+    /// What a poll asks of a station, in this order.
+    fn requests(&self, class: PollClass, common_address: u16) -> impl Iterator<Item = Request> {
+        let is_of_states = class == INTEGRITY;
+        let qualifiers = if is_of_states { &self.interrogations } else { &self.counters };
+        qualifiers.iter().map(move |&qualifier| match is_of_states {
+            true => Request::Interrogation { common_address, qualifier },
+            false => Request::Counters { common_address, qualifier },
+        })
     }
 
     /// The end of a request that a poll made; with the last one the poll ends.
@@ -105,23 +116,20 @@ pub(super) const fn worse(one: PollResult, other: PollResult) -> PollResult {
 }
 
 impl DeviceSession for Iec104Session {
-    /// All states, or all counters, of each station behind the connection.
+    /// The states, or the counters, of each station behind the connection.
     fn poll(&self, class: PollClass, _part: u16) -> bool {
         if self.polls.borrow().iter().any(|poll| poll.class == class) {
             return false;
         }
-        let request = |common_address| match class == INTEGRITY {
-            true => Request::Interrogation { common_address, qualifier: STATION },
-            false => Request::Counters { common_address, qualifier: ALL_COUNTERS },
-        };
         let token = POLL_TOKEN | u64::from(class.0);
+        let addresses = self.common_addresses.iter();
+        let requests: Vec<_> = addresses.flat_map(|common_address| self.requests(class, *common_address)).collect();
         let asked = self.client.with(|client, _| {
-            let taken =
-                |common_address: &&u16| client.submit(token, request(**common_address), Instant(u64::MAX)).is_ok();
-            self.common_addresses.iter().filter(taken).count()
+            let taken = |request: &&Request| client.submit(token, **request, Instant(u64::MAX)).is_ok();
+            requests.iter().filter(taken).count()
         });
         if asked > 0 {
-            let result = if asked < self.common_addresses.len() { PollResult::Error } else { PollResult::Ok };
+            let result = if asked < requests.len() { PollResult::Error } else { PollResult::Ok };
             self.polls.borrow_mut().push(Poll { class, open: asked, result });
         }
         asked > 0
