@@ -253,6 +253,8 @@ async fn read(shard: Rc<Shard>, to: SocketAddrV4, what: What, span: Duration) ->
 struct OnSocket(Server);
 
 impl DatagramMachine for OnSocket {
+    type Address = SocketAddr;
+
     type Event = ServerEvent;
 
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
@@ -375,6 +377,8 @@ impl Reader {
 }
 
 impl DatagramMachine for Reader {
+    type Address = SocketAddr;
+
     type Event = Result<u64>;
 
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {

@@ -67,6 +67,8 @@ impl Device {
 }
 
 impl DatagramMachine for Device {
+    type Address = SocketAddr;
+
     type Event = ServerEvent;
 
     fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
