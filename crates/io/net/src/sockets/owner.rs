@@ -262,6 +262,11 @@ impl Link {
         Some(Passage::new(Rc::clone(self), connection, serial))
     }
 
+    /// Whether frames may be written past the session of the connection with this serial.
+    pub(super) fn is_passage_open(&self, connection: u32, serial: u32) -> bool {
+        self.record(connection, |record| record.is_open(serial)).unwrap_or_default()
+    }
+
     /// Ends that, with what is known of what was written; its session counts that.
     pub(super) fn close_passage(&self, connection: u32) -> (u64, u64) {
         let close = |record: &mut Record| {

@@ -139,12 +139,21 @@ impl Broker {
     }
 
     /// Serves one client over a connection, until it ends.
-    pub async fn serve_one(self: Rc<Self>, shard: &Rc<Shard>, bus: &SharedBus, connection: Connection, random: u64) {
+    pub async fn serve_one(
+        self: Rc<Self>,
+        shard: &Rc<Shard>,
+        bus: &SharedBus,
+        connection: Connection,
+        (random, believes): (u64, bool),
+    ) {
         let Some(unauthenticated) = UnauthenticatedConnections::default().enter() else { return };
         let mqtt = ServerSession::new(Arc::clone(&self.config), random);
         let session = Session::new(shard, Wire::new(mqtt, self.queue_bytes_max), Rc::clone(&self.limits));
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-        let authentication = Authentication::new(&Entrance::Open, unknown, unauthenticated);
+        let authentication = match believes {
+            true => Authentication::believing(unknown, unauthenticated),
+            false => Authentication::new(&Entrance::Open, unknown, unauthenticated),
+        };
         let mut owner = self.owner(bus, unknown, authentication);
         let Some(connection) = self.place(connection) else { return };
         session.run(connection, &mut owner).await;
