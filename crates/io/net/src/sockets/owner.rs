@@ -142,6 +142,12 @@ impl SocketShards {
         }
     }
 
+    /// Whether something urgent is to be given.
+    #[must_use]
+    pub fn has_urgent(&self) -> bool {
+        self.links.iter().any(|link| link.batch.borrow().is_urgent)
+    }
+
     /// Gives at once what is urgent, with all that was to go before it.
     pub fn give_urgent(&self) {
         self.links.iter().filter(|link| link.batch.borrow().is_urgent).for_each(|link| link.flush());

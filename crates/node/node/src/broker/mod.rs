@@ -24,7 +24,7 @@ use crate::access::Entrance;
 use crate::bus::delivery_options;
 use crate::bus::fetch;
 use crate::bus::reasons;
-use crate::bus::{DeltaStart, Entered, KeptLimits, LastWill, SharedBus, Wire, wake, watch_of};
+use crate::bus::{DeltaStart, Entered, KeptLimits, LastWill, SharedBus, Wire, wake, wake_after_update, watch_of};
 use crate::config::MqttConfig;
 use crate::control::command::REQUEST_PREFIX;
 use std::cell::RefCell;
@@ -212,7 +212,13 @@ impl Owner<Wire> for ClientOwner {
     fn event(&mut self, session: &Session<Wire>, now: Now, event: ServerEvent) {
         match event {
             ServerEvent::Connect(request) => self.connect(session, now, *request),
-            ServerEvent::Publish(request) => self.publish(session, now, request),
+            ServerEvent::Publish(request) => {
+                let is_request = request.message.topic.starts_with('$');
+                self.publish(session, now, request);
+                if !is_request {
+                    return wake_after_update(&self.bus.borrow());
+                }
+            }
             ServerEvent::Subscribe(request) => self.subscribe(session, now, &request),
             ServerEvent::Unsubscribe(request) => self.unsubscribe(session, now, &request),
             ServerEvent::Auth(step) => {

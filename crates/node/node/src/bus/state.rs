@@ -21,6 +21,7 @@ use super::retained::{PublishMetadata, Retained, copied};
 use super::sessions::{Away, Kept};
 use super::share::{Group, Shares};
 use super::statistics::Statistics;
+use super::turn::NextTurn;
 use super::views::Deriving;
 use super::watchers::Watchers;
 use crate::access::{Guard, Serials};
@@ -101,6 +102,7 @@ pub struct Bus {
     pub(super) counters: BusCounters,
     pub(super) ends: Ends,
     pub(super) work: Rc<Notify>,
+    pub(super) next_turn: Rc<NextTurn>,
     /// Where connections work that have just come.
     pub(super) admission: Rc<Admission>,
     /// Requests that take time.
@@ -117,7 +119,7 @@ pub struct Bus {
     pub(super) statistics: Statistics,
     /// Threads that have the sockets of clients.
     pub(super) sockets: Rc<SocketShards>,
-    rate: Rate,
+    pub(super) rate: Rate,
 }
 
 impl Bus {
@@ -152,6 +154,7 @@ impl Bus {
             counters: BusCounters::default(),
             ends: Ends::default(),
             work,
+            next_turn: Rc::default(),
             asks: Asks::default(),
             replaying: Turns::default(),
             feeds: Vec::new(),
