@@ -276,6 +276,34 @@ def test_what_waits_is_judged_again_when_rights_shrink(own_node):
     node.user("remove", "temp2")
 
 
+def test_updates_that_nothing_waits_for_are_judged_by_what_holds(own_node):
+    """QoS 0, over the threads that have the sockets: a change of the rules holds for the next update, either way."""
+    node = own_node
+    narrow = ROLES.replace('"allow read site/#"', '"allow read site/free/#"')
+    with Client(node, "anna", "password-anna") as anna, Client(node, "boss", "password-boss") as boss:
+        _, mid = anna.client.subscribe("site/#", qos=0)
+        until(lambda: mid in anna.subs, lambda: "no SUBACK")
+
+        def heard(*names):
+            """The topics that arrive of these; the last one does."""
+            before = len(anna.got)
+            assert all(boss.publish(f"site/{name}") in (0, 0x10) for name in names)
+            until(lambda: (f"site/{names[-1]}", "1") in anna.got[before:], lambda: anna.got)
+            return [topic.removeprefix("site/") for topic, _ in anna.got[before:]]
+
+        def change(roles):
+            reloads = node.metric("tieline_access_reloads_total")
+            (node.folder / "roles.toml").write_text(roles)
+            until(lambda: node.metric("tieline_access_reloads_total") > reloads, lambda: "the file is not read")
+
+        names = ["closed/a", "secret/a", "closed/b", "free/a"]
+        for _ in range(2):
+            assert heard(*names) == ["closed/a", "closed/b", "free/a"]
+            change(narrow)
+            assert heard(*names) == heard(*names) == ["free/a"]
+            change(ROLES)
+
+
 def admitted(node, user):
     """A client, once the node has taken the file that has its user."""
     client = Client(node, user, f"password-{user}")

@@ -33,6 +33,14 @@ struct Says {
     deny: Verbs,
 }
 
+/// What a walk has found.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    says: Says,
+    /// Whether a rule of the user's or the client's name was looked at: others may find something else.
+    is_personal: bool,
+}
+
 #[derive(Debug)]
 struct Node {
     /// Sorted by text.
@@ -123,9 +131,23 @@ impl Rules {
     /// All that may be done to a topic. Each node of the trie is visited once at most.
     #[must_use]
     pub fn decide(&self, topic: &str, names: Names<'_>) -> Verbs {
-        let mut says = Says::default();
-        self.walk(0, Some(topic), topic.starts_with('$'), names, &mut says);
+        let Found { says, .. } = self.find(topic, names);
         says.allow.without(says.deny)
+    }
+
+    /// Whether a verb may be done to a topic by all who have these rules, or by none of them; None where that depends on their
+    /// names.
+    #[must_use]
+    pub fn allows_all(&self, verb: Verb, topic: &str) -> Option<bool> {
+        // No level is named as nobody is.
+        let Found { says, is_personal } = self.find(topic, Names::default());
+        (!is_personal).then(|| says.allow.without(says.deny).contains(verb))
+    }
+
+    fn find(&self, topic: &str, names: Names<'_>) -> Found {
+        let mut found = Found::default();
+        self.walk(0, Some(topic), topic.starts_with('$'), names, &mut found);
+        found
     }
 
     /// Whether a verb may be done to a topic.
@@ -136,27 +158,28 @@ impl Rules {
 
     /// Goes on at a node with the levels that are left; `hidden` keeps wildcards from a first level that begins with
     /// `$` (MQTT-4.7.2-1).
-    fn walk(&self, at: u32, rest: Option<&str>, hidden: bool, names: Names<'_>, says: &mut Says) {
+    fn walk(&self, at: u32, rest: Option<&str>, hidden: bool, names: Names<'_>, found: &mut Found) {
         let Some(node) = self.nodes.get(at as usize) else { return };
         if !hidden {
-            says.join(node.below);
+            found.says.join(node.below);
         }
-        let Some(rest) = rest else { return says.join(node.here) };
+        let Some(rest) = rest else { return found.says.join(node.here) };
         let (level, rest) = match rest.split_once('/') {
             Some((level, rest)) => (level, Some(rest)),
             None => (rest, None),
         };
-        if let Ok(found) = node.children.binary_search_by(|(known, _)| (**known).cmp(level)) {
-            self.walk(node.children[found].1, rest, false, names, says);
+        found.is_personal |= node.user != NONE || node.client != NONE;
+        if let Ok(child) = node.children.binary_search_by(|(known, _)| (**known).cmp(level)) {
+            self.walk(node.children[child].1, rest, false, names, found);
         }
         if node.plus != NONE && !hidden {
-            self.walk(node.plus, rest, false, names, says);
+            self.walk(node.plus, rest, false, names, found);
         }
         if node.user != NONE && level_name(names.user) == Some(level) {
-            self.walk(node.user, rest, false, names, says);
+            self.walk(node.user, rest, false, names, found);
         }
         if node.client != NONE && level_name(names.client) == Some(level) {
-            self.walk(node.client, rest, false, names, says);
+            self.walk(node.client, rest, false, names, found);
         }
     }
 
@@ -173,11 +196,12 @@ impl Rules {
         if whole && untouched { Reach::All } else { Reach::Some }
     }
 
-    /// Whether a rule names the user or the client, so that sessions with the same roles may differ.
+    /// Whether a rule about a verb names the user or the client, so that sessions with the same roles may differ.
     #[must_use]
-    pub fn is_personal(&self) -> bool {
+    pub fn is_personal(&self, verb: Verb) -> bool {
         let named = |level: &Level| matches!(level, Level::User | Level::Client);
-        self.rules.iter().any(|rule| rule.pattern.levels().iter().any(named))
+        let rules = self.rules.iter().filter(|rule| rule.verbs.contains(verb));
+        rules.flat_map(|rule| rule.pattern.levels()).any(named)
     }
 
     /// The rules as they were given.

@@ -18,6 +18,8 @@ pub enum What {
     Alters,
     /// It does not come, and none after it.
     GoesStale,
+    /// What its user may no longer read still comes.
+    Permits,
 }
 
 /// A defect.
@@ -42,6 +44,11 @@ impl Defect {
         Self { kind, what, struck: Cell::new(false) }
     }
 
+    /// The bus takes no note of a change of rights.
+    pub fn permit(&self) {
+        self.struck.set(true);
+    }
+
     /// Whether it has happened.
     #[must_use]
     pub const fn has_struck(&self) -> bool {
@@ -60,12 +67,13 @@ pub struct Ear {
 impl Ear {
     /// What is heard of a message that is for the topic `topic`.
     pub fn hear(&mut self, defect: Option<&Defect>, topic: &str, mut received: Received) -> Vec<Received> {
-        let Some(defect) = defect.filter(|_| topic == TOPIC) else { return vec![received] };
+        let is_of_message = |defect: &&Defect| topic == TOPIC && defect.what != What::Permits;
+        let Some(defect) = defect.filter(is_of_message) else { return vec![received] };
         if self.strikes {
             return match defect.what {
                 What::GoesStale => Vec::new(),
                 What::Swaps => [received].into_iter().chain(self.held.take()).collect(),
-                What::Loses | What::Doubles | What::Alters => vec![received],
+                What::Loses | What::Doubles | What::Alters | What::Permits => vec![received],
             };
         }
         if received.retain || defect.has_struck() || self.well < WELL {
@@ -77,6 +85,7 @@ impl Ear {
         match defect.what {
             What::Loses | What::GoesStale => Vec::new(),
             What::Doubles => vec![received.clone(), received],
+            What::Permits => vec![received],
             What::Swaps => {
                 self.held = Some(received);
                 Vec::new()

@@ -19,14 +19,17 @@
 //! - A QoS 2 message is accepted once and in order, and delivered once and in order to a persistent session. A QoS 1
 //!   message is accepted at least once.
 //! - For messages that are queued one by one, delivered messages and reported losses add up to the published messages.
+//! - In runs with users, whose rights change meanwhile, no subscriber gets what its user may not read at the time, and it gets
+//!   the rest again once it may.
 //! - A throttled topic is not sent too early. Queues stay within their limits, and are empty at the end.
 //!
-//! Tests check that a run detects a bus that loses, duplicates, swaps or alters one message ([`notices`]).
+//! Tests check that a run detects a bus that loses, duplicates, swaps or alters one message, or takes no note of what a
+//! user may no longer read ([`notices`]).
 //!
-//! The seed determines whether the bus serves the sockets itself, or two to four socket shards do. A run with the same
+//! The seed determines whether the bus serves the sockets itself, or two to four socket shards do, and whether clients are users. A run with the same
 //! seed is identical: every byte of every connection, at its time and in its order ([`trace`]).
 //!
-//! Not covered: history, users, TLS, WebSocket, shared subscriptions, wills, devices, the disk.
+//! Not covered: history, authentication, TLS, WebSocket, shared subscriptions, wills, devices, the disk.
 //!
 //! Never: a socket, a wait in real time.
 //!
@@ -36,6 +39,7 @@ mod defect;
 mod invariants;
 mod link;
 mod publisher;
+mod rights;
 mod subscriber;
 #[cfg(test)]
 mod timers;
@@ -120,7 +124,10 @@ mod tests {
         match run_all(SEEDS) {
             Ok(total) => {
                 println!("{} seeds: {total:?}", SEEDS.end);
-                assert!(total.deltas > 1000 && total.faults > 500 && total.lost > 50, "{total:?}");
+                assert!(
+                    total.deltas > 1000 && total.faults > 500 && total.lost > 50 && total.changes > 500,
+                    "{total:?}"
+                );
             }
             Err((seed, why)) => panic!("seed {seed}: {why}\nsee it with: cargo xtask sim bus --seed {seed}"),
         }
@@ -140,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_bus_with_a_defect_is_found_out() {
-        use What::{Alters, Doubles, GoesStale, Loses, Swaps};
+        use What::{Alters, Doubles, GoesStale, Loses, Permits, Swaps};
         for (kind, defects) in [
             (Kind::Witness, &[Loses, Doubles, Swaps, Alters, GoesStale][..]),
             (Kind::Persistent, &[Loses, Doubles, Swaps, Alters, GoesStale]),
@@ -150,9 +157,12 @@ mod tests {
             (Kind::Newest, &[Doubles, Alters, GoesStale]),
             (Kind::Deltas, &[Doubles, Alters, GoesStale]),
             (Kind::Throttled, &[Doubles, Alters, GoesStale]),
+            (Kind::Reader, &[Doubles, Alters, GoesStale, Permits]),
         ] {
+            // In the first of these, nobody is a user.
+            let seeds = if kind == Kind::Reader { 4..8 } else { 0..3 };
             for what in defects {
-                let noticed: Vec<bool> = (0..3).map(|seed| notices(seed, kind, *what).unwrap()).collect();
+                let noticed: Vec<bool> = seeds.clone().map(|seed| notices(seed, kind, *what).unwrap()).collect();
                 assert!(noticed.contains(&true), "{what:?} never happened to {kind:?}");
             }
         }

@@ -1,5 +1,6 @@
 //! One publisher: the values of its topics one after the other, whole or as what changed.
 
+use crate::rights::OTHERS;
 use crate::speech;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ impl Publisher {
     pub fn session(&self, name: &str) -> ClientSession {
         ClientSession::new(ClientConfig {
             client_id: Text::truncated(name),
+            user_name: Some(Text::truncated(OTHERS)),
             clean_start: false,
             session_expiry_s: 3600,
             keep_alive_s: 6,

@@ -1,6 +1,7 @@
 //! One subscriber: what it asks for, what it has heard, and what is wrong with that at once.
 
 use crate::defect::{Defect, Ear};
+use crate::rights::{OTHERS, READER};
 use crate::speech;
 use bytes::Bytes;
 use core::num::NonZeroU16;
@@ -31,6 +32,8 @@ pub enum Kind {
     All,
     /// The newest values, no sooner than [`THROTTLE_MS`] after one another.
     Throttled,
+    /// The newest values that its user may read, over a network without faults.
+    Reader,
 }
 
 /// What [`Kind::Throttled`] asks for.
@@ -42,7 +45,7 @@ impl Kind {
     pub const fn filter(self) -> &'static str {
         match self {
             Self::Witness | Self::All => "#",
-            Self::Persistent | Self::Once | Self::Newest | Self::Deltas | Self::Throttled => "p/#",
+            Self::Persistent | Self::Once | Self::Newest | Self::Deltas | Self::Throttled | Self::Reader => "p/#",
         }
     }
 
@@ -56,7 +59,7 @@ impl Kind {
         match self {
             Self::Persistent => Qos::ExactlyOnce,
             Self::Once => Qos::AtLeastOnce,
-            Self::Witness | Self::Newest | Self::Deltas | Self::All | Self::Throttled => Qos::AtMostOnce,
+            Self::Witness | Self::Newest | Self::Deltas | Self::All | Self::Throttled | Self::Reader => Qos::AtMostOnce,
         }
     }
 
@@ -66,7 +69,7 @@ impl Kind {
         let all = || pair("tieline-slow", "all");
         let delivery_properties = match self {
             Self::Witness | Self::All => Some(all()),
-            Self::Persistent | Self::Once | Self::Newest => None,
+            Self::Persistent | Self::Once | Self::Newest | Self::Reader => None,
             Self::Deltas => Some(pair(PROPERTY, "point,hunk")),
             Self::Throttled => Some(pair("tieline-throttle", &THROTTLE_MS.to_string())),
         };
@@ -79,6 +82,7 @@ impl Kind {
         let kept = self == Self::Persistent;
         ClientSession::new(ClientConfig {
             client_id: Text::truncated(name),
+            user_name: Some(Text::truncated(if self == Self::Reader { READER } else { OTHERS })),
             clean_start: !kept,
             session_expiry_s: if kept { 3600 } else { 0 },
             // Who is held back and not cut must not take it for a cut: what is lost with a connection is not told.

@@ -1,9 +1,10 @@
 //! One run: who is there, what goes wrong, and the quiet time after it.
 
-use crate::defect::Defect;
+use crate::defect::{Defect, What};
 use crate::invariants::{Published, check};
 use crate::link::{Link, LinkBehavior};
 use crate::publisher::{Desk, Publisher};
+use crate::rights::Rights;
 use crate::subscriber::{Kind, Subscriber, SubscriberOwner};
 use crate::trace::Trace;
 use std::cell::{Cell, RefCell};
@@ -40,6 +41,8 @@ pub struct Summary {
     pub lost: u64,
     /// Connections that failed.
     pub faults: u64,
+    /// Changes of rights.
+    pub changes: u64,
 }
 
 impl Summary {
@@ -49,6 +52,7 @@ impl Summary {
         self.heard += other.heard;
         self.lost += other.lost;
         self.faults += other.faults;
+        self.changes += other.changes;
     }
 }
 
@@ -72,6 +76,8 @@ struct World {
     publishers: Vec<Voice>,
     subscribers: Vec<(String, Rc<RefCell<Subscriber>>)>,
     faults: u64,
+    /// What the reader may not read, where clients are users.
+    rights: Option<Rights>,
     queue_bytes: usize,
     defect: Option<Rc<Defect>>,
     tells: bool,
@@ -105,6 +111,12 @@ impl World {
         let config = config::from_text("bus-sim", &config, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
         // No command is given: nothing is written there.
         let broker = InProcessBroker::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())?;
+        let mut rights = (seed / 4 % 2 == 1).then(Rights::default);
+        let policy = rights.as_mut().map(|rights| rights.deny(shard.now().mono, Vec::new())).transpose()?;
+        let broker = match policy {
+            Some(policy) => broker.with_users(policy),
+            None => broker,
+        };
         let mut world = Self {
             shard,
             broker,
@@ -114,6 +126,7 @@ impl World {
             publishers: Vec::new(),
             subscribers: Vec::new(),
             faults: 0,
+            rights,
             queue_bytes,
             defect,
             tells,
@@ -121,7 +134,7 @@ impl World {
         };
         let some = [Kind::Persistent, Kind::Once, Kind::Newest, Kind::Deltas, Kind::All, Kind::Throttled];
         let more = (0..world.choices.below(3)).map(|_| world.choices.pick(&some)).collect::<Vec<_>>();
-        for kind in [Kind::Witness].into_iter().chain(some).chain(more) {
+        for kind in [Kind::Witness, Kind::Reader].into_iter().chain(some).chain(more) {
             world.subscribe(kind);
         }
         for deltas in [None, Some(Qos::AtMostOnce), Some(Qos::AtLeastOnce)] {
@@ -137,7 +150,7 @@ impl World {
         let slow =
             LinkBehavior { delay_ms: self.choices.pick(&[1, 20, 200]), bytes_max: self.choices.pick(&[4096, 65_536]) };
         let behavior = match kind {
-            Kind::Witness | Kind::Throttled => LinkBehavior::PERFECT,
+            Kind::Witness | Kind::Throttled | Kind::Reader => LinkBehavior::PERFECT,
             Kind::All => LinkBehavior { delay_ms: 20, bytes_max: 16_384 },
             Kind::Persistent | Kind::Once | Kind::Newest | Kind::Deltas => slow,
         };
@@ -195,6 +208,10 @@ impl World {
     async fn run(&mut self) -> Result<Summary, String> {
         self.wait_for_all().await?;
         for _ in 0..self.choices.between(10, 60) {
+            if self.rights.is_some() && self.choices.chance(30) {
+                let denied = Rights::choose(&mut self.choices);
+                self.deny(denied)?;
+            }
             self.act();
             self.look_at_limits()?;
             let pause = self.choices.millis(1, 2000);
@@ -202,6 +219,7 @@ impl World {
         }
         self.note("the last fault is over");
         sleep(Duration::from_secs(300)).await;
+        self.deny(Vec::new())?;
         self.look_at_last_values()?;
         self.say_all();
         sleep(Duration::from_secs(120)).await;
@@ -210,6 +228,20 @@ impl World {
             return Err(format!("at rest there waits {waiting:?} of {} clients", self.client_links.len()));
         }
         self.judge()
+    }
+
+    /// Denies the reader some topics, where clients are users. A bus with a defect takes no note of it.
+    fn deny(&mut self, denied: Vec<&'static str>) -> Result<(), String> {
+        let Some(rights) = &mut self.rights else { return Ok(()) };
+        let is_less = !denied.is_empty();
+        let words = format!("the reader may not read {denied:?}");
+        let policy = rights.deny(self.shard.now().mono, denied)?;
+        match &self.defect {
+            Some(defect) if defect.what == What::Permits && is_less => defect.permit(),
+            _ => self.broker.replace_policy(policy),
+        }
+        self.note(&words);
+        Ok(())
     }
 
     /// All have come, and their subscriptions are granted.
@@ -279,7 +311,12 @@ impl World {
                 let subscriber = subscriber.borrow();
                 let filter = subscriber.kind.filter();
                 // A session that is kept gets no QoS 0 messages while its client is away.
-                let misses = subscriber.kind == Kind::Persistent && *qos == Qos::AtMostOnce;
+                // A reader gets what it may read again with the next value.
+                let misses = match subscriber.kind {
+                    Kind::Persistent => *qos == Qos::AtMostOnce,
+                    Kind::Reader => self.rights.is_some(),
+                    Kind::Witness | Kind::Once | Kind::Newest | Kind::Deltas | Kind::All | Kind::Throttled => false,
+                };
                 let wants = Filter::new(filter).is_ok_and(|filter| filter.matches(topic)) && !misses;
                 if wants && subscriber.last.get(topic) != expect.as_ref() {
                     let last = subscriber.last.get(topic).map(|value| value.len());
@@ -306,6 +343,12 @@ impl World {
         let subscribers: Vec<_> = self.subscribers.iter().map(|(name, one)| (name.clone(), one.borrow())).collect();
         let looked: Vec<_> = subscribers.iter().map(|(name, one)| (name.clone(), &**one)).collect();
         check(&self.broker, &published, &looked)?;
+        let readers = || looked.iter().filter(|(_, one)| one.kind == Kind::Reader);
+        if let Some(rights) = &self.rights {
+            for (topic, heard) in readers().flat_map(|(_, one)| &one.heard) {
+                heard.iter().try_for_each(|heard| rights.check(topic, heard))?;
+            }
+        }
         let heard = || subscribers.iter().flat_map(|(_, one)| one.heard.values().flatten());
         Ok(Summary {
             published: publishers.iter().flat_map(|(one, _)| one.said.values()).map(|count| u64::from(*count)).sum(),
@@ -313,6 +356,7 @@ impl World {
             heard: heard().count() as u64,
             lost: heard().map(|heard| u64::from(heard.lost)).sum(),
             faults: self.faults,
+            changes: self.rights.as_ref().map_or(0, Rights::changes),
         })
     }
 

@@ -60,9 +60,15 @@ pub const PATHS: &[HotPath] = &[
         prepare: bus::publish,
     },
     HotPath {
+        name: "bus-publish-100-rules",
+        times: 100,
+        what: "the same where access rules say what 100 subscribers of one role may read",
+        prepare: bus::publish_by_rules,
+    },
+    HotPath {
         name: "bus-publish-100-alone",
         times: 100,
-        what: "the same where the bus has the sockets itself",
+        what: "the same without rules where the bus has the sockets itself",
         prepare: bus::publish_alone,
     },
     HotPath {

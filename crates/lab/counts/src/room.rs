@@ -125,6 +125,11 @@ pub fn connect(client: &str) -> Vec<u8> {
     packet(0x10, &[b"\0\x04MQTT\x05\x02\0\0\0", &text(client)])
 }
 
+/// The same of a user.
+pub fn connect_as(client: &str, user: &str) -> Vec<u8> {
+    packet(0x10, &[b"\0\x04MQTT\x05\x82\0\0\0", &text(client), &text(user)])
+}
+
 /// SUBSCRIBE at QoS 0.
 pub fn subscribe(filter: &str) -> Vec<u8> {
     packet(0x82, &[&[0, 1, 0], &text(filter), &[0]])

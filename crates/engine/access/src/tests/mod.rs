@@ -39,6 +39,23 @@ fn decisions_are_denied_by_default_and_denials_win() {
 }
 
 #[test]
+fn a_decision_holds_for_all_where_no_rule_of_a_name_was_looked_at() {
+    let rules = rules(&["allow read site/#", "deny read site/secret", "allow read notes/{user}/#"]);
+    let check = |topic: &str, expect: Option<bool>| assert_eq!(rules.allows_all(Verb::Read, topic), expect, "{topic}");
+    check("site/a", Some(true));
+    check("site/secret", Some(false));
+    check("other", Some(false));
+    check("notes", Some(false));
+    check("notes/anna/x", None);
+}
+
+#[test]
+fn rules_are_personal_for_the_verbs_that_name_somebody() {
+    let operator = Rules::new(iec_role("OPERATOR").unwrap().rules);
+    assert_eq!([Verb::Read, Verb::Publish].map(|verb| operator.is_personal(verb)), [false, true]);
+}
+
+#[test]
 fn names_that_are_no_level_stand_for_nothing() {
     let rules = rules(&["allow read dev/{client}/#", "allow read {client}/#"]);
     for client in ["+", "#", "", "a/b", "$SYS", "a+"] {

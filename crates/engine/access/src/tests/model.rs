@@ -68,6 +68,25 @@ proptest! {
     }
 
     #[test]
+    fn what_holds_for_all_holds_for_each(given in prop::collection::vec(rule(), 0..6)) {
+        let compiled = Rules::new(given);
+        let all = ["me", "a", "b", "other", ""];
+        let everyone = || all.iter().flat_map(|user| all.iter().map(move |client| Names { user, client }));
+        for topic in world() {
+            match compiled.allows_all(Verb::Read, &topic) {
+                Some(expect) => for names in everyone() {
+                    prop_assert_eq!(compiled.allows(Verb::Read, &topic, names), expect, "{:?} {}", names, &topic);
+                },
+                None => prop_assert!(compiled.is_personal(Verb::Read) || compiled.is_personal(Verb::Command), "{}", &topic),
+            }
+            if !compiled.is_personal(Verb::Read) {
+                let expect = compiled.allows(Verb::Read, &topic, Names::default());
+                prop_assert!(everyone().all(|names| compiled.allows(Verb::Read, &topic, names) == expect));
+            }
+        }
+    }
+
+    #[test]
     fn all_and_nothing_are_certain(given in prop::collection::vec(rule(), 0..5), filter in levels(false)) {
         let filter = Filter::new(&filter).unwrap();
         let reach = Rules::new(given.clone()).reach(&filter, NAMES);

@@ -142,6 +142,12 @@ impl SocketShards {
         }
     }
 
+    /// Whether something urgent is to be given.
+    #[must_use]
+    pub fn has_urgent(&self) -> bool {
+        self.links.iter().any(|link| link.batch.borrow().is_urgent)
+    }
+
     /// Gives at once what is urgent, with all that was to go before it.
     pub fn give_urgent(&self) {
         self.links.iter().filter(|link| link.batch.borrow().is_urgent).for_each(|link| link.flush());
@@ -260,6 +266,11 @@ impl Link {
     pub(super) fn open_passage(self: &Rc<Self>, connection: u32, frame_max: u32) -> Option<Passage> {
         let serial = self.record(connection, |record| record.open(frame_max))?;
         Some(Passage::new(Rc::clone(self), connection, serial))
+    }
+
+    /// Whether frames may be written past the session of the connection with this serial.
+    pub(super) fn is_passage_open(&self, connection: u32, serial: u32) -> bool {
+        self.record(connection, |record| record.is_open(serial)).unwrap_or_default()
     }
 
     /// Ends that, with what is known of what was written; its session counts that.

@@ -75,6 +75,12 @@ impl Passage {
     pub fn write(&self, frame: SharedFrame<'_>, is_urgent: bool) -> bool {
         self.link.write_past((self.connection, self.serial), frame, is_urgent)
     }
+
+    /// Whether it lasts.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.link.is_passage_open(self.connection, self.serial)
+    }
 }
 
 /// What a write needs to know of a connection: a line of memory has two of them.
@@ -135,6 +141,11 @@ impl Record {
     pub(super) const fn open(&mut self, frame_max: u32) -> u32 {
         self.frame_max = frame_max;
         self.serial
+    }
+
+    /// Whether frames may be written past its session.
+    pub(super) const fn is_open(&self, serial: u32) -> bool {
+        self.serial == serial && self.frame_max > 0
     }
 
     /// Nothing is written past its session any more.

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_access::{
-    EndReason, Identity, Names, Network, Policy, Reach, Refused, Rules, SessionKey, Sessions, Stats, Sums, Verb,
+    EndReason, GRANTS_MAX, Identity, Limits, Names, Network, Policy, Reach, Refused, Rules, SessionKey, Sessions,
+    Stats, Sums, Verb,
 };
 use tieline_core::{Filter, Instant, Now, Timestamp};
 
@@ -15,16 +16,25 @@ use tieline_core::{Filter, Instant, Now, Timestamp};
 const REFUSED_KINDS_MAX: usize = 32;
 const DENIED_KINDS_MAX: usize = 256;
 
-/// Decides which topics a session may read, where its subscriptions select more than that. All sessions with the same
-/// rules share one read filter, unless the rules name users or clients.
+/// Decides which topics a user may read.
 #[derive(Clone, Debug)]
 pub struct ReadFilter {
     rules: Arc<Rules>,
     user: Box<str>,
     client: Box<str>,
-    /// The last update that was asked about, and the answer: the others of the same rules need not ask again.
-    last: Cell<Option<(Serial, bool)>>,
 }
+
+/// The read filter of a session on the bus, whose subscriptions select more than it may read. Sessions with the same rules share
+/// one, unless rules about reading name users or clients; those share what is decided without the names.
+#[derive(Debug)]
+pub struct DeliveryFilter {
+    own: ReadFilter,
+    last: Rc<Cell<Option<Decided>>>,
+}
+
+/// The last update that was asked about, and what holds for all with the same rules, who need not ask again; none where that
+/// depends on their names.
+type Decided = (Serial, Option<bool>);
 
 /// Names one update among all that are sent, for the decisions about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,33 +73,57 @@ impl ReadFilter {
     /// What these rules let a user read.
     #[must_use]
     pub fn new(rules: Arc<Rules>, user: &str, client: &str) -> Self {
-        Self { rules, user: user.into(), client: client.into(), last: Cell::new(None) }
-    }
-
-    /// Whether an update may pass; `serial` is the update's own.
-    #[must_use]
-    pub fn allows_update(&self, serial: Serial, topic: &str) -> bool {
-        match self.last.get() {
-            Some((known, allows_update)) if known == serial => allows_update,
-            Some(_) | None => {
-                let allows_update = self.allows(topic);
-                self.last.set(Some((serial, allows_update)));
-                allows_update
-            }
-        }
+        Self { rules, user: user.into(), client: client.into() }
     }
 
     /// Whether both allow the same topics.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let same_names = (&self.user, &self.client) == (&other.user, &other.client);
-        self.rules.rules() == other.rules.rules() && (same_names || !self.rules.is_personal())
+        self.rules.rules() == other.rules.rules() && (same_names || !self.rules.is_personal(Verb::Read))
     }
 
     /// Whether a topic may be read.
     #[must_use]
     pub fn allows(&self, topic: &str) -> bool {
         self.rules.allows(Verb::Read, topic, Names { user: &self.user, client: &self.client })
+    }
+}
+
+impl DeliveryFilter {
+    /// What nobody else shares yet.
+    #[must_use]
+    pub fn new(own: ReadFilter) -> Self {
+        Self { own, last: Rc::default() }
+    }
+
+    /// Of another session with the same rules.
+    fn for_names(&self, user: &str, client: &str) -> Self {
+        Self { own: ReadFilter::new(Arc::clone(&self.own.rules), user, client), last: Rc::clone(&self.last) }
+    }
+
+    /// Whether a topic may be read.
+    #[must_use]
+    pub fn allows(&self, topic: &str) -> bool {
+        self.own.allows(topic)
+    }
+
+    /// Whether an update may pass; `serial` is the update's own. All who have the same rules ask them once.
+    #[inline]
+    #[must_use]
+    pub fn allows_update(&self, serial: Serial, topic: &str) -> bool {
+        let all = match self.last.get() {
+            Some((known, all)) if known == serial => all,
+            Some(_) | None => self.ask(serial, topic),
+        };
+        all.unwrap_or_else(|| self.own.allows(topic))
+    }
+
+    #[inline(never)]
+    fn ask(&self, serial: Serial, topic: &str) -> Option<bool> {
+        let all = self.own.rules.allows_all(Verb::Read, topic);
+        self.last.set(Some((serial, all)));
+        all
     }
 }
 
@@ -101,7 +135,7 @@ pub struct ClientIdentity {
     /// What the ledger says of it, besides: [`tieline_ledger::Session::stamp`].
     pub stamp: u64,
     /// The read filter, where the user may not read all that it has subscribed to.
-    pub read_filter: Option<Rc<ReadFilter>>,
+    pub read_filter: Option<Rc<DeliveryFilter>>,
 }
 
 impl ClientIdentity {
@@ -116,7 +150,8 @@ impl ClientIdentity {
 #[derive(Debug)]
 pub struct Guard {
     sessions: Sessions,
-    read_filters: HashMap<*const Rules, Rc<ReadFilter>>,
+    /// Of each set of rules, without names.
+    read_filters: HashMap<*const Rules, Rc<DeliveryFilter>>,
     /// The bus's key and generation of each session.
     places: HashMap<SessionKey, (usize, u64)>,
     denials: Denials,
@@ -195,14 +230,22 @@ impl Guard {
     /// Nobody is here yet.
     #[must_use]
     pub fn new(authenticator: &Authenticator) -> Self {
+        let config = authenticator.config();
+        let has_other_users = config.jwt.is_some() || config.certificates.is_some();
+        Self { has_other_users, ..Self::of(authenticator.policy(), config.limits) }
+    }
+
+    /// The same where all users are those of the policy.
+    #[must_use]
+    pub fn of(policy: Arc<Policy>, limits: Limits) -> Self {
         Self {
-            sessions: Sessions::new(authenticator.policy(), authenticator.config().limits),
+            sessions: Sessions::new(policy, limits),
             read_filters: HashMap::new(),
             places: HashMap::new(),
             denials: Denials::default(),
             refused: Sums::new(REFUSED_KINDS_MAX),
             denied: Sums::new(DENIED_KINDS_MAX),
-            has_other_users: authenticator.config().jwt.is_some() || authenticator.config().certificates.is_some(),
+            has_other_users: false,
         }
     }
 
@@ -266,21 +309,25 @@ impl Guard {
 
     /// What deliveries to a session have to pass.
     #[must_use]
-    pub fn read_filter(&mut self, session: SessionKey, client: &str) -> Option<Rc<ReadFilter>> {
+    pub fn read_filter(&mut self, session: SessionKey, client: &str) -> Option<Rc<DeliveryFilter>> {
         let (user, rules) = self.sessions.look(session)?;
-        let make = |user: &str, client: &str| Rc::new(ReadFilter::new(Arc::clone(rules), user, client));
-        if rules.is_personal() {
-            return Some(make(user, client));
+        if self.read_filters.len() >= GRANTS_MAX {
+            self.read_filters.clear();
         }
-        let read_filter = self.read_filters.entry(Arc::as_ptr(rules)).or_insert_with(|| make("", ""));
-        Some(Rc::clone(read_filter))
+        let of_all = || Rc::new(DeliveryFilter::new(ReadFilter::new(Arc::clone(rules), "", "")));
+        let of_all = self.read_filters.entry(Arc::as_ptr(rules)).or_insert_with(of_all);
+        if rules.is_personal(Verb::Read) {
+            return Some(Rc::new(of_all.for_names(user, client)));
+        }
+        Some(Rc::clone(of_all))
     }
 
     /// The same for a user who is not connected: nothing passes for one that there is not.
     #[must_use]
-    pub fn read_filter_of_user(&self, user: &str) -> Rc<ReadFilter> {
+    pub fn read_filter_of_user(&self, user: &str) -> Rc<DeliveryFilter> {
         let none = || Arc::new(Rules::new(Vec::new()));
-        Rc::new(ReadFilter::new(self.sessions.policy().rules_of(user).unwrap_or_else(none), user, ""))
+        let rules = self.sessions.policy().rules_of(user).unwrap_or_else(none);
+        Rc::new(DeliveryFilter::new(ReadFilter::new(rules, user, "")))
     }
 
     /// Whether a user who is not connected may do something to a topic, as the files of users and roles say.
@@ -354,6 +401,12 @@ impl Guard {
         self.refused.counted() + self.denied.counted()
     }
 
+    /// Whether what a session has shown holds no longer.
+    #[must_use]
+    pub fn has_expired(&self, now: Instant) -> bool {
+        self.sessions.timeout().is_some_and(|at| at <= now)
+    }
+
     /// When to call [`Guard::handle_timeout`].
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
@@ -402,6 +455,23 @@ impl Guard {
 mod tests {
     use super::*;
     use tieline_access::User;
+
+    #[test]
+    fn sessions_with_the_same_rules_ask_them_once_for_an_update() {
+        let rules = ["allow read open/#", "allow read notes/{user}/#"].map(|rule| rule.parse().unwrap());
+        let of_all = DeliveryFilter::new(ReadFilter::new(Arc::new(Rules::new(rules.into())), "", ""));
+        let [anna, ben] = ["anna", "ben"].map(|user| of_all.for_names(user, ""));
+        let mut serials = Serials::default();
+        let first = serials.fresh();
+        assert!(anna.allows_update(first, "open/a"));
+        // It is the answer to the other.
+        assert!(ben.allows_update(first, "closed"));
+        let both = |serial, topic| [&anna, &ben].map(|filter| filter.allows_update(serial, topic));
+        assert_eq!(both(serials.fresh(), "closed"), [false, false]);
+        // What depends on the name is asked with each.
+        assert_eq!(both(serials.fresh(), "notes/anna/x"), [true, false]);
+        assert_eq!(both(serials.fresh(), "notes/ben/x"), [false, true]);
+    }
 
     #[test]
     fn a_session_of_before_stays_with_who_shows_itself_by_the_same() {

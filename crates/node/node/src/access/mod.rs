@@ -24,7 +24,7 @@ mod workers;
 
 pub use authenticator::{Access, Authenticator, Counts, Peer, Shown, Wrong};
 pub use credential_store::{CredentialStore, Secret, check_files};
-pub use guard::{AccessRecord, ClientIdentity, Entrance, Guard, ReadFilter, Serial, Serials, denial};
+pub use guard::{AccessRecord, ClientIdentity, DeliveryFilter, Entrance, Guard, ReadFilter, Serial, Serials, denial};
 pub use password::{hash_password, is_password_hash, verify_password};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::credential_store::CredentialStore;
 use super::credential_store::check_files;
 use super::edit::{Edit, edit_user};
 use super::jwt::{Tokens, looks_like_token};
-use super::{ReadFilter, Serials};
+use super::{DeliveryFilter, ReadFilter, Serials};
 use super::{hash_password, is_password_hash, verify_password};
 use crate::config::{AccessConfig, Checks, JwtConfig, from_text_with};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
@@ -413,7 +413,8 @@ fn an_address_that_keeps_failing_is_not_looked_at() {
 #[test]
 fn no_two_updates_share_a_decision() {
     let rules = Rules::new(vec!["allow read open/#".parse().unwrap()]);
-    let (read_filter, mut serials) = (ReadFilter::new(Arc::new(rules), "", ""), Serials::default());
+    let read_filter = DeliveryFilter::new(ReadFilter::new(Arc::new(rules), "", ""));
+    let mut serials = Serials::default();
     let first = serials.fresh();
     assert!(read_filter.allows_update(first, "open/a"));
     // It is asked once for each update, and never takes another's answer.

@@ -3,7 +3,7 @@
 use super::unauthenticated::UnauthenticatedConnection;
 use crate::access::jwt::looks_like_token;
 use crate::access::scram::{Exchange, METHOD};
-use crate::access::{Authenticator, Entrance, Peer, ReadFilter, Shown, Wrong, denial};
+use crate::access::{Authenticator, DeliveryFilter, Entrance, Peer, ReadFilter, Shown, Wrong, denial};
 use crate::bus::{Bus, SharedBus, Wire, wake};
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -27,7 +27,8 @@ pub struct Authentication {
 /// The state of a client that has to authenticate.
 #[derive(Debug)]
 struct Guarded {
-    authenticator: Authenticator,
+    /// None where each client is the user that it names, in a process of its own.
+    authenticator: Option<Authenticator>,
     peer: SocketAddr,
     checked: CheckResult,
     pass: Option<SessionKey>,
@@ -41,11 +42,14 @@ impl Authentication {
     /// Creates the state of a connection that has sent nothing yet.
     #[must_use]
     pub fn new(entrance: &Entrance, peer: SocketAddr, unauthenticated: UnauthenticatedConnection) -> Self {
-        let guarded = entrance.authenticator().map(|authenticator| {
-            let (authenticator, checked) = (authenticator.clone(), CheckResult::default());
-            Box::new(Guarded { authenticator, peer, checked, pass: None, exchange: None, answer: None })
-        });
+        let guarded = entrance.authenticator().map(|authenticator| Guarded::new(Some(authenticator.clone()), peer));
         Self { unauthenticated: Some(unauthenticated), guarded }
+    }
+
+    /// The same where the client is the user that it names: for clients that whoever runs the bus has made.
+    #[must_use]
+    pub fn believing(peer: SocketAddr, unauthenticated: UnauthenticatedConnection) -> Self {
+        Self { unauthenticated: Some(unauthenticated), guarded: Some(Guarded::new(None, peer)) }
     }
 
     /// Takes the client's address from a proxy (PROXY protocol).
@@ -139,11 +143,12 @@ impl Authentication {
     /// What the client may read from now on, however its rights change; none where it may read all. For a request that is
     /// answered later, when the client may be gone.
     #[must_use]
-    pub fn read_filter(&self, bus: &SharedBus, client: &str) -> Option<Rc<ReadFilter>> {
+    pub fn read_filter(&self, bus: &SharedBus, client: &str) -> Option<Rc<DeliveryFilter>> {
         let guarded = self.guarded.as_ref()?;
         let mut bus = bus.borrow_mut();
         let read_filter = guarded.pass.and_then(|pass| bus.guard_mut()?.read_filter(pass, client));
-        Some(read_filter.unwrap_or_else(|| Rc::new(ReadFilter::new(Arc::new(Rules::new(Vec::new())), "", client))))
+        let nothing = || ReadFilter::new(Arc::new(Rules::new(Vec::new())), "", client);
+        Some(read_filter.unwrap_or_else(|| Rc::new(DeliveryFilter::new(nothing()))))
     }
 
     /// Whether the client may do something; a denial is counted and written down.
@@ -176,6 +181,11 @@ impl Authentication {
 }
 
 impl Guarded {
+    fn new(authenticator: Option<Authenticator>, peer: SocketAddr) -> Box<Self> {
+        let checked = CheckResult::default();
+        Box::new(Self { authenticator, peer, checked, pass: None, exchange: None, answer: None })
+    }
+
     fn admit(
         &mut self,
         session: &Session<Wire>,
@@ -183,6 +193,16 @@ impl Guarded {
         bus: &SharedBus,
         request: ConnectRequest,
     ) -> Option<ConnectRequest> {
+        let Some(authenticator) = &self.authenticator else {
+            let user = request.user_name.as_deref().unwrap_or_default().into();
+            return self.let_in(
+                session,
+                now,
+                bus,
+                request,
+                Identity { user, roles: None, expires: None, credential: 0 },
+            );
+        };
         if request.properties.authentication_method().is_some() {
             self.begin(session, now, bus, request);
             return None;
@@ -210,8 +230,8 @@ impl Guarded {
                     return None;
                 };
                 let (answer, answered) = tokio::sync::oneshot::channel();
-                self.authenticator
-                    .ask(self.shows(Some(&request.client_id)), shown, move |checked| drop(answer.send(checked)));
+                let shows = self.shows(Some(&request.client_id));
+                authenticator.ask(shows, shown, move |checked| drop(answer.send(checked)));
                 let (session, checked) = (session.clone(), Rc::clone(&self.checked));
                 tokio::task::spawn_local(async move {
                     // A thread that is gone checks nothing: the node is ending.
@@ -221,6 +241,10 @@ impl Guarded {
                 None
             }
         }
+    }
+
+    fn authenticator(&self) -> Result<&Authenticator, Wrong> {
+        self.authenticator.as_ref().ok_or_else(|| Wrong::Refused("nothing is checked here".to_owned()))
     }
 
     /// Who shows something here.
@@ -234,7 +258,7 @@ impl Guarded {
             return None;
         }
         let user = request.user_name.as_deref();
-        self.authenticator.know_certificate(user, &session.certificate()?)
+        self.authenticator.as_ref()?.know_certificate(user, &session.certificate()?)
     }
 
     /// Takes the first message of SCRAM, which CONNECT brings.
@@ -243,7 +267,7 @@ impl Guarded {
         let missing = || Wrong::Refused("SCRAM without its first message".to_owned());
         let begun = data
             .ok_or_else(missing)
-            .and_then(|data| self.authenticator.begin_scram(self.shows(Some(&request.client_id)), &data.bytes()));
+            .and_then(|data| self.authenticator()?.begin_scram(self.shows(Some(&request.client_id)), &data.bytes()));
         match begun {
             Ok((exchange, answer)) => {
                 self.exchange = Some((exchange, Some(Box::new(request))));
@@ -266,7 +290,7 @@ impl Guarded {
             return None;
         };
         let client = request.as_ref().map(|request| &*request.client_id);
-        let finished = self.authenticator.finish_scram(self.shows(client), exchange, &data);
+        let finished = self.authenticator().and_then(|known| known.finish_scram(self.shows(client), exchange, &data));
         match (finished, request) {
             (Ok((identity, answer)), Some(request)) => {
                 self.answer = Binary::new(answer.into_bytes()).ok();
@@ -290,7 +314,7 @@ impl Guarded {
 
     /// A client that is in proves itself again (AUTH 0x19).
     fn begin_again(&mut self, session: &Session<Wire>, now: Now, bus: &SharedBus, data: &[u8]) {
-        match self.authenticator.begin_scram(self.shows(None), data) {
+        match self.authenticator().and_then(|known| known.begin_scram(self.shows(None), data)) {
             Ok((exchange, answer)) => {
                 self.exchange = Some((exchange, None));
                 session.with(|wire, now| wire.mqtt.challenge(now, Binary::new(answer.into_bytes()).ok()));

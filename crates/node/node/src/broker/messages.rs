@@ -3,7 +3,7 @@
 use super::reply::{Reply, command};
 use super::{ClientOwner, ConnectedClient};
 use super::{conditions, control};
-use crate::access::ReadFilter;
+use crate::access::DeliveryFilter;
 use crate::bus::fetch::{self, Asked, Paging};
 use crate::bus::reasons;
 use crate::bus::{Bus, Receipt, Step, Wire, is_marked};
@@ -239,7 +239,7 @@ impl ClientOwner {
 struct Answering {
     reply: Option<Reply>,
     /// What may be read; none where all may.
-    read_filter: Option<Rc<ReadFilter>>,
+    read_filter: Option<Rc<DeliveryFilter>>,
     asked: Fetching,
 }
 

@@ -24,7 +24,7 @@ use crate::access::Entrance;
 use crate::bus::delivery_options;
 use crate::bus::fetch;
 use crate::bus::reasons;
-use crate::bus::{DeltaStart, Entered, KeptLimits, LastWill, SharedBus, Wire, wake, watch_of};
+use crate::bus::{DeltaStart, Entered, KeptLimits, LastWill, SharedBus, Wire, wake, wake_after_update, watch_of};
 use crate::config::MqttConfig;
 use crate::control::command::REQUEST_PREFIX;
 use std::cell::RefCell;
@@ -139,12 +139,21 @@ impl Broker {
     }
 
     /// Serves one client over a connection, until it ends.
-    pub async fn serve_one(self: Rc<Self>, shard: &Rc<Shard>, bus: &SharedBus, connection: Connection, random: u64) {
+    pub async fn serve_one(
+        self: Rc<Self>,
+        shard: &Rc<Shard>,
+        bus: &SharedBus,
+        connection: Connection,
+        (random, believes): (u64, bool),
+    ) {
         let Some(unauthenticated) = UnauthenticatedConnections::default().enter() else { return };
         let mqtt = ServerSession::new(Arc::clone(&self.config), random);
         let session = Session::new(shard, Wire::new(mqtt, self.queue_bytes_max), Rc::clone(&self.limits));
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-        let authentication = Authentication::new(&Entrance::Open, unknown, unauthenticated);
+        let authentication = match believes {
+            true => Authentication::believing(unknown, unauthenticated),
+            false => Authentication::new(&Entrance::Open, unknown, unauthenticated),
+        };
         let mut owner = self.owner(bus, unknown, authentication);
         let Some(connection) = self.place(connection) else { return };
         session.run(connection, &mut owner).await;
@@ -203,7 +212,13 @@ impl Owner<Wire> for ClientOwner {
     fn event(&mut self, session: &Session<Wire>, now: Now, event: ServerEvent) {
         match event {
             ServerEvent::Connect(request) => self.connect(session, now, *request),
-            ServerEvent::Publish(request) => self.publish(session, now, request),
+            ServerEvent::Publish(request) => {
+                let is_request = request.message.topic.starts_with('$');
+                self.publish(session, now, request);
+                if !is_request {
+                    return wake_after_update(&self.bus.borrow());
+                }
+            }
             ServerEvent::Subscribe(request) => self.subscribe(session, now, &request),
             ServerEvent::Unsubscribe(request) => self.unsubscribe(session, now, &request),
             ServerEvent::Auth(step) => {

@@ -123,10 +123,16 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// Whether a second has passed.
+    #[must_use]
+    pub fn is_due(&self, now: Instant) -> bool {
+        now.since(self.since) >= Duration::from_secs(1)
+    }
+
     /// Counts again when a second has passed.
     pub fn look(&mut self, now: Instant, updates: u64) {
-        let passed = now.since(self.since);
-        if passed >= Duration::from_secs(1) {
+        if self.is_due(now) {
+            let passed = now.since(self.since);
             let made = u32::try_from(updates - self.updates).unwrap_or(u32::MAX);
             *self = Self { since: now, updates, per_s: f64::from(made) / passed.as_secs_f64() };
         }

@@ -6,6 +6,7 @@ use super::flow::Queued;
 use super::frames::{FrameBytes, FrameRoom, Frames};
 use super::passages::Passages;
 use super::wire::Wire;
+use crate::access::Serial;
 use std::cell::OnceCell;
 use std::sync::Arc;
 use tieline_core::{Body, Instant, Now, Topic};
@@ -82,16 +83,16 @@ impl Outgoing {
         *room = std::mem::take(&mut self.room);
     }
 
-    /// Sends a client the update past all that is known of it, where all clients are sent the same and it has a passage; the
-    /// bytes that it was sent.
+    /// Sends a client the update past all that is known of it, where all clients are sent the same and it has a passage;
+    /// false where the update is to go another way.
     #[inline(never)]
-    pub(super) fn pass(&mut self, key: usize, to: &Match<'_>, passages: &mut Passages) -> Option<usize> {
+    pub(super) fn pass(&mut self, key: usize, serial: Serial, to: &Match<'_>, passages: &mut Passages) -> bool {
         if !to.delivery_options.is_default() || !self.is_plain(to) {
-            return None;
+            return false;
         }
         let Self { frames, message, room, .. } = self;
-        let is_urgent = to.lane == Lane::Protection;
-        passages.write(key, is_urgent, |version| frames.of(version, message, room).map(|frame| frame.shared()))
+        let (update, is_urgent) = ((serial, &*message.topic), to.lane == Lane::Protection);
+        passages.write(key, update, is_urgent, |version| frames.of(version, message, room).map(|frame| frame.shared()))
     }
 
     /// Whether a client is sent what all are that take it without a flag, an identifier or an acknowledgement.

@@ -96,8 +96,7 @@ impl Bus {
     /// Gives a client the read filter that its deliveries have to pass.
     pub fn put_read_filter(&mut self, session: SessionKey, key: usize) {
         let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
-        let Some(identity) = &mut client.identity else { return };
-        identity.read_filter = self.guard.as_deref_mut().and_then(|guard| guard.read_filter(session, &client.id));
+        client.put_read_filter(self.guard.as_deref_mut().and_then(|guard| guard.read_filter(session, &client.id)));
     }
 
     /// Counts a connection that was closed because too many had not been let in yet.
@@ -142,9 +141,9 @@ impl Bus {
             // What a session has subscribed to is not kept twice; its read filter checks each topic from now on.
             if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key)
                 && client.generation == generation
-                && let Some(identity) = &mut client.identity
+                && client.identity.is_some()
             {
-                identity.read_filter = guard.read_filter(session, &client.id);
+                client.put_read_filter(guard.read_filter(session, &client.id));
                 here.push(key);
             }
         }
@@ -188,6 +187,14 @@ impl Bus {
             if let Subscriber::Feed(feed) = subscriber {
                 feed.end_if_gated();
             }
+        }
+    }
+
+    /// Ends the sessions whose time is over, before anything is sent to them.
+    #[inline]
+    pub(super) fn end_expired(&mut self, now: Now) {
+        if self.guard.as_deref().is_some_and(|guard| guard.has_expired(now.mono)) {
+            self.end_unwanted(now);
         }
     }
 

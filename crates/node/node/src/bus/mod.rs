@@ -84,7 +84,7 @@ pub use receipts::Receipt;
 pub use reload::load_config;
 pub use sessions::{Entered, LastWill};
 pub use state::{Answer, Bus, SharedBus};
-pub use turn::{run, wake};
+pub use turn::{run, wake, wake_after_update};
 pub use view::{write_body, write_head, write_topic};
 pub use watchers::watch_of;
 pub use wire::Wire;

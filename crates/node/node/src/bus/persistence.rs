@@ -48,6 +48,13 @@ impl Ledger {
             changed: Rc::new(ChangedSessions { places: RefCell::default(), work: Rc::clone(work) }),
         }
     }
+
+    /// Whether something is to be written before its time.
+    pub(super) fn has_work(&self, now: Now) -> bool {
+        let Self { batches, changed } = self;
+        let is_more = || batches.wants_batch(now) || batches.wants_compaction() || !changed.places.borrow().is_empty();
+        batches.is_on() && is_more()
+    }
 }
 
 /// A message as the ledger has it.

@@ -21,6 +21,7 @@ use super::retained::{PublishMetadata, Retained, copied};
 use super::sessions::{Away, Kept};
 use super::share::{Group, Shares};
 use super::statistics::Statistics;
+use super::turn::NextTurn;
 use super::views::Deriving;
 use super::watchers::Watchers;
 use crate::access::{Guard, Serials};
@@ -101,6 +102,7 @@ pub struct Bus {
     pub(super) counters: BusCounters,
     pub(super) ends: Ends,
     pub(super) work: Rc<Notify>,
+    pub(super) next_turn: Rc<NextTurn>,
     /// Where connections work that have just come.
     pub(super) admission: Rc<Admission>,
     /// Requests that take time.
@@ -117,7 +119,7 @@ pub struct Bus {
     pub(super) statistics: Statistics,
     /// Threads that have the sockets of clients.
     pub(super) sockets: Rc<SocketShards>,
-    rate: Rate,
+    pub(super) rate: Rate,
 }
 
 impl Bus {
@@ -152,6 +154,7 @@ impl Bus {
             counters: BusCounters::default(),
             ends: Ends::default(),
             work,
+            next_turn: Rc::default(),
             asks: Asks::default(),
             replaying: Turns::default(),
             feeds: Vec::new(),
@@ -324,19 +327,16 @@ impl Bus {
     }
 
     fn send(&mut self, now: Now, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
+        self.end_expired(now);
         let (mut changed, mut displaced) = (Vec::new(), Vec::new());
         let serial = self.serials.fresh();
         let Self { tree, subscribers, dirty, counters, kept, shares, deltas, passages, frame_room, .. } = self;
-        let (mut frames, mut bytes) = (0, 0);
         outgoing.with_room(frame_room);
         let mut followed = deltas.followed(applied);
         let path = (applied.change == Change::Cleared).then(|| outgoing.topic().clone());
         tree.matches(applied.topic).for_each(from, |to| {
             let key = key_of(to.subscriber);
-            if passages.may_pass(key)
-                && let Some(written) = outgoing.pass(key, &to, passages)
-            {
-                (frames, bytes) = (frames + 1, bytes + written);
+            if passages.may_pass(key) && outgoing.pass(key, serial, &to, passages) {
                 return;
             }
             match subscribers.get_mut(key) {
@@ -387,7 +387,7 @@ impl Bus {
             followed.settle();
         }
         outgoing.give_back(&mut self.frame_room);
-        self.count_passed(frames, bytes);
+        self.count_passed();
         changed.into_iter().for_each(|key| self.session_changed(key));
         displaced.into_iter().for_each(|key| self.put_back(now, key));
         if !self.shares.due.is_empty() {

@@ -4,10 +4,13 @@ use super::flow::Source;
 use super::handle::{BusInput, Incoming};
 use super::state::{Bus, SharedBus, Subscriber};
 use crate::access::Guard;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::{Filter, Instant, Now};
 use tieline_net::Shard;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 /// Inputs applied before anything is sent.
 const INPUTS_A_TURN: usize = 64;
@@ -18,9 +21,28 @@ const SNAPSHOTS_A_TURN: Duration = Duration::from_micros(500);
 /// How soon a snapshot goes on that waits for a slow client.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(10);
 
+/// When the bus's loop has its next turn.
+#[derive(Debug)]
+pub struct NextTurn {
+    /// A client's update was applied: something may be left to be done.
+    applied: Notify,
+    /// When the loop has it by itself.
+    due: Cell<Instant>,
+}
+
+impl Default for NextTurn {
+    fn default() -> Self {
+        Self { applied: Notify::new(), due: Cell::new(Instant::ZERO) }
+    }
+}
+
 /// Runs the bus until every handle of it is gone.
 pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
     let work = Rc::clone(&bus.borrow().work);
+    let next_turn = Rc::clone(&bus.borrow().next_turn);
+    // Ends with the loop.
+    let mut beside = JoinSet::new();
+    beside.spawn_local(look_after_updates(Rc::clone(&shard), Rc::clone(&bus)));
     let mut waiting = Vec::with_capacity(INPUTS_A_TURN);
     let mut feeds_due = Instant::ZERO;
     loop {
@@ -32,7 +54,9 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
             if feeds_due <= now.mono {
                 feeds_due = if bus.flush_feeds(now) { now.mono + FEED_EVERY } else { now.mono };
             }
-            bus.deadline(now, feeds_due)
+            let deadline = bus.deadline(now, feeds_due);
+            next_turn.due.set(deadline);
+            deadline
         };
         // News is bounded by what the bus itself has under way, so inputs have their turn all the same. What is due by time
         // is done in every turn.
@@ -69,7 +93,37 @@ pub fn wake(bus: &Bus) {
     bus.work.notify_one();
 }
 
+/// Lets the bus's loop run where updates of clients have left something to be done: frames that went past sessions have not,
+/// and a look at that costs far less than a turn.
+async fn look_after_updates(shard: Rc<Shard>, bus: SharedBus) {
+    let next_turn = Rc::clone(&bus.borrow().next_turn);
+    loop {
+        next_turn.applied.notified().await;
+        let bus = bus.borrow();
+        if bus.has_work(shard.now()) {
+            wake(&bus);
+        }
+    }
+}
+
+/// The same as [`wake`] after a client's update, where that is needed.
+pub fn wake_after_update(bus: &Bus) {
+    match bus.dirty.is_empty() {
+        true => bus.next_turn.applied.notify_one(),
+        false => wake(bus),
+    }
+}
+
 impl Bus {
+    /// Whether a turn would do anything before its time.
+    fn has_work(&self, now: Now) -> bool {
+        let to_be_sent = !self.dirty.is_empty() || self.replaying.len() > 0 || self.sockets.has_urgent();
+        let to_be_told = self.feed_count() > 0 || self.watchers.has_due();
+        let to_be_kept = self.recorder.has_batch() || self.ledger.has_work(now);
+        let is_due = || self.rate.is_due(now.mono) || self.deadline(now, Instant(u64::MAX)) < self.next_turn.due.get();
+        to_be_sent || to_be_told || to_be_kept || is_due()
+    }
+
     fn handle(&mut self, now: Now, input: BusInput) {
         match input {
             BusInput::Field(report) => self.handle_report(now, report),
@@ -176,5 +230,40 @@ impl Bus {
             deadline = deadline.min(now.mono + SNAPSHOT_EVERY);
         }
         deadline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::alone::alone;
+    use tieline_core::{Body, Topic};
+    use tieline_mqtt::{Message, Property, Qos};
+
+    fn publish(bus: &mut Bus, now: Now, topic: &str, expiry_s: Option<u32>) {
+        let properties = expiry_s.map(Property::MessageExpiry).into_iter().collect();
+        let message = Message { properties, ..Message::new(Topic::new(topic).unwrap(), "1", now.mono) };
+        let body = Body::Opaque(message.payload.clone());
+        bus.apply_message(now, message, &body, Qos::AtMostOnce, true, None).unwrap();
+    }
+
+    #[test]
+    fn an_update_needs_a_turn_where_it_leaves_something_to_be_done() {
+        let (mut bus, _rest) = alone();
+        let now = bus.now();
+        bus.finish_turn(now);
+        let deadline = bus.deadline(now, Instant(u64::MAX));
+        bus.next_turn.due.set(deadline);
+        publish(&mut bus, now, "a", None);
+        assert!(!bus.has_work(now), "nobody is to be told");
+        bus.dirty.push(0);
+        assert!(bus.has_work(now), "a frame is to be written");
+        bus.dirty.clear();
+        assert!(bus.has_work(Now { mono: now.mono + Duration::from_secs(1), ..now }), "the rate is due");
+        publish(&mut bus, now, "b", Some(3));
+        assert!(bus.has_work(now), "the value ends sooner than the loop would look");
+        let deadline = bus.deadline(now, Instant(u64::MAX));
+        bus.next_turn.due.set(deadline);
+        assert!(!bus.has_work(now), "the loop looks in time");
     }
 }

@@ -53,6 +53,12 @@ pub fn watch_of(filter: &Filter) -> Option<Result<Watch, &'static str>> {
 }
 
 impl Watchers {
+    /// Whether something waits for any.
+    #[must_use]
+    pub fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
     /// Whether a client may watch one filter more.
     fn has_room(&self, key: usize) -> bool {
         match self.by_key.get(&key) {

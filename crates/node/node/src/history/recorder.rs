@@ -150,6 +150,12 @@ impl<R: Send + 'static> Recorder<R> {
         self.receipts.push(receipt);
     }
 
+    /// Whether there is something for [`Recorder::submit`].
+    #[must_use]
+    pub const fn has_batch(&self) -> bool {
+        !self.samples.is_empty() || !self.receipts.is_empty()
+    }
+
     /// Hands the turn's batch to the journal. Returns the receipts that need not wait, and whether they are stored.
     pub fn submit(&mut self) -> Option<Stored<R>> {
         let receipts = std::mem::take(&mut self.receipts);

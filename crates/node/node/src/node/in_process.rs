@@ -2,6 +2,7 @@
 //! over connections that the caller provides.
 
 use super::{StartError, socket_shards, views_of};
+use crate::access::Guard;
 use crate::broker::Broker;
 use crate::broker::STALL;
 use crate::bus::{Bus, BusHandle, KeptLimits, SharedBus};
@@ -14,10 +15,13 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
+use tieline_access::Policy;
 use tieline_net::{Connection, Shard, SocketShards};
 use tieline_topics::Limits;
 
-/// A bus and its broker on the present thread. It has no devices and no history, and everybody may do everything.
+/// A bus and its broker on the present thread. It has no devices and no history, and everybody may do everything, unless it is
+/// given users.
 #[derive(Debug)]
 pub struct InProcessBroker {
     listener: InProcessListener,
@@ -31,13 +35,16 @@ pub struct InProcessListener {
     shard: Rc<Shard>,
     bus: SharedBus,
     broker: Rc<Broker>,
+    /// Whether each client is the user that it names.
+    believes: bool,
 }
 
 impl InProcessListener {
     /// Serves a client over a connection; `number` is unique among the connections.
     pub fn enter(&self, connection: Connection, number: u64) {
-        let Self { broker, shard, bus } = self.clone();
-        tokio::task::spawn_local(async move { broker.serve_one(&shard, &bus, connection, number).await });
+        let Self { broker, shard, bus, believes } = self.clone();
+        let served = async move { broker.serve_one(&shard, &bus, connection, (number, believes)).await };
+        tokio::task::spawn_local(served);
     }
 }
 
@@ -78,7 +85,22 @@ impl InProcessBroker {
         let sockets = SocketShards::local(shard, socket_shards(config.node.workers), STALL);
         let broker = Rc::new(Broker::new(Vec::new(), mqtt, Box::default(), sockets.into()));
         tokio::task::spawn_local(crate::bus::run(Rc::clone(shard), Rc::clone(&bus), inputs));
-        Ok(Self { listener: InProcessListener { shard: Rc::clone(shard), bus, broker }, _handle: handle })
+        let listener = InProcessListener { shard: Rc::clone(shard), bus, broker, believes: false };
+        Ok(Self { listener, _handle: handle })
+    }
+
+    /// The same with users: each client is the one that its CONNECT names, and is asked for nothing besides.
+    #[must_use]
+    pub fn with_users(mut self, policy: Arc<Policy>) -> Self {
+        self.listener.bus.borrow_mut().set_guard(Guard::of(policy, tieline_access::Limits::default()));
+        self.listener.believes = true;
+        self
+    }
+
+    /// Other users and roles hold from now on.
+    pub fn replace_policy(&self, policy: Arc<Policy>) {
+        let now = self.listener.shard.now();
+        self.listener.bus.borrow_mut().replace_policy(now, policy);
     }
 
     /// What takes connections of clients.
