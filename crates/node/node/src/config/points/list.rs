@@ -263,16 +263,7 @@ impl List<'_> {
             self.report(row.line, "name", format!("{name:?}"), expected);
         }
         let (type_name, index) = (place.type_name(), place.index());
-        // Several points may be parts of one register, or properties of one object.
-        let is_second = match &place {
-            PointAddress::Dnp3(_) => !seen.places.insert((type_name, index, None)),
-            // An object has one type.
-            PointAddress::Iec104(point) => !seen.places.insert(("", index, point.common_address)),
-            PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Goose(_) | PointAddress::Simulated(_) => {
-                false
-            }
-        };
-        if is_second {
+        if is_second(&place, seen) {
             let found = format!("{type_name} {index} a second time");
             self.report(row.line, "index", found, "each point once".to_owned());
         }
@@ -406,4 +397,16 @@ pub fn parse_tag(text: &str) -> Option<String> {
 
 fn parse_name(text: &str) -> Option<String> {
     (!text.starts_with(['$', '/']) && Topic::new(text).is_ok() && text != "all").then(|| text.to_owned())
+}
+
+/// Whether another point has the place already. Several may be parts of one register, or properties of one object.
+fn is_second(place: &PointAddress, seen: &mut Seen) -> bool {
+    match place {
+        PointAddress::Dnp3(_) => !seen.places.insert((place.type_name(), place.index(), None)),
+        // An object has one type.
+        PointAddress::Iec104(point) => !seen.places.insert(("", place.index(), point.common_address)),
+        PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Goose(_) | PointAddress::Simulated(_) => {
+            false
+        }
+    }
 }

@@ -280,14 +280,14 @@ mod tests {
             assert_eq!((quality.validity(), quality.reasons().collect::<Vec<_>>()), (validity, reasons.to_vec()));
         };
         check(0, Validity::Good, &[]);
-        check(0b01_0000_0000_000, Validity::Bad, &[]);
-        check(0b11_0000_0000_000, Validity::Uncertain, &[]);
-        check(0b11_1000_0000_000, Validity::Uncertain, &["over_range"]);
-        check(0b01_0000_1000_000, Validity::Bad, &["offline"]);
-        check(0b11_0000_0100_000, Validity::Uncertain, &["stale"]);
-        check(0b00_0000_0000_100, Validity::Uncertain, &["remote_forced"]);
-        check(0b00_0000_0000_010, Validity::Bad, &["local_forced"]);
-        check(0b00_0000_0000_001, Validity::Uncertain, &["stale"]);
+        check(0b0_1000_0000_0000, Validity::Bad, &[]);
+        check(0b1_1000_0000_0000, Validity::Uncertain, &[]);
+        check(0b1_1100_0000_0000, Validity::Uncertain, &["over_range"]);
+        check(0b0_1000_0100_0000, Validity::Bad, &["offline"]);
+        check(0b1_1000_0010_0000, Validity::Uncertain, &["stale"]);
+        check(0b0_0000_0000_0100, Validity::Uncertain, &["remote_forced"]);
+        check(0b0_0000_0000_0010, Validity::Bad, &["local_forced"]);
+        check(0b0_0000_0000_0001, Validity::Uncertain, &["stale"]);
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn changes_are_told_of_the_points_that_changed() {
     port.handle_datagram(at_ms(3), (), &message(2, 0, true, 0, 1.5));
     assert_eq!(shown(&events(&mut port)[0]), [(0, Value::Bool(true), good, 5, true)]);
     // A quality that changes is a change.
-    port.handle_datagram(at_ms(4), (), &message(3, 0, true, 0b01_0000_0000_000, 2.0));
+    port.handle_datagram(at_ms(4), (), &message(3, 0, true, 0b0_1000_0000_0000, 2.0));
     let changed = [(0, Value::Bool(true), Validity::Bad, 5, true), (1, Value::Float(2.0), good, 30, true)];
     assert_eq!(shown(&events(&mut port)[0]), changed);
 }
