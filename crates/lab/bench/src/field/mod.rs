@@ -454,7 +454,8 @@ mod tests {
         let options = Options { protocols: vec![Protocol::Modbus], rounds: 1, ..tiny(Experiment::Trace) };
         let rows = run_all(&options);
         let Some(Figures::Trace(figures)) = &rows[0].figures else { panic!("{rows:?}") };
-        assert!(figures.ratio_to_untraced > 0.0 && figures.untraced_driver_percent > 0.0, "{figures:?}");
+        // The driver's share is a difference, which a busy machine makes negative in so short a run.
+        assert!(figures.ratio_to_untraced > 0.0 && figures.node_percent > 0.0, "{figures:?}");
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub struct PublishArgs {
     /// Mark messages as simulated
     #[arg(long)]
     pub simulated: bool,
+    /// Print one JSON object with the control block and the interface first
+    #[arg(long)]
+    pub json: bool,
 }
 
 fn group(text: &str) -> Result<MacAddress, String> {

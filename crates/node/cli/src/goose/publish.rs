@@ -4,6 +4,7 @@ use super::args::PublishArgs;
 use crate::lines::{Done, obey_until_quit};
 use crate::log;
 use anyhow::{Context as _, Result, anyhow};
+use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -63,7 +64,7 @@ struct Asked {
 
 /// Publishes until SIGINT, SIGTERM or the line `quit`.
 pub fn publish(args: &PublishArgs) -> Result<ExitCode> {
-    log::start("warn", false);
+    log::start("warn", args.json);
     let text = std::fs::read_to_string(&args.file).with_context(|| args.file.display().to_string())?;
     let mut findings = Findings::default();
     let file = args.file.display().to_string();
@@ -96,7 +97,10 @@ pub fn publish(args: &PublishArgs) -> Result<ExitCode> {
         })?;
     started.recv().map_err(|_| anyhow!("the publisher ended before it began"))??;
     let mut out = io::stdout().lock();
-    writeln!(out, "publishing {} on {}", args.control_block, args.interface)?;
+    match args.json {
+        true => writeln!(out, "{}", json!({ "publish": args.control_block, "interface": args.interface }))?,
+        false => writeln!(out, "publishing {} on {}", args.control_block, args.interface)?,
+    }
     out.flush()?;
     drop(out);
     obey_until_quit(move |text| obey(text, &lines))?;
