@@ -7,9 +7,9 @@ export const SILENT_MS = 3_500;
 /** After this silence another stream is opened. */
 const DEAD_MS = 10_000;
 const CHECK_MS = 250;
-/** A first beat this long after the request may itself be old: it is believed only with those that follow. */
+/** A first beat this long after the request may itself be old: it is believed only with those that follow in this time. */
 const UNSURE_MS = 1_000;
-const SURE_BEATS = 3;
+const SURE_MS = 1_500;
 const BACKOFF_MS_MIN = 500;
 const BACKOFF_MS_MAX = 5_000;
 /** How often a node is asked again that wants a login: one may happen in another window. */
@@ -89,7 +89,6 @@ export class LiveStream {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private ticker: ReturnType<typeof setInterval> | undefined;
   private attempt = 0;
-  private everLive = false;
   private target = '';
   private link: Link = { state: 'connecting', reason: '', retryAt: 0 };
   /** When this stream was opened, and when its last beat came, on the browser's steady clock; null for never. */
@@ -97,9 +96,8 @@ export class LiveStream {
   private heard: number | null = null;
   /** The quickest way of a beat of this stream so far: what takes longer is late by the difference. */
   private quickest = Infinity;
-  private beats = 0;
-  /** What `quickest` would be had the first beat been sent when the stream was asked for. */
-  private asked = 0;
+  /** What the first beat of this stream said of the node's steady clock. */
+  private first: number | null = null;
   private late = 0;
   /** Since when nothing newer is known, over all streams; null before the first beat. */
   private known: number | null = null;
@@ -150,9 +148,9 @@ export class LiveStream {
   private async run(): Promise<void> {
     const abort = new AbortController();
     this.abort = abort;
-    [this.opened, this.heard, this.quickest, this.beats, this.late] = [performance.now(), null, Infinity, 0, 0];
+    [this.opened, this.heard, this.first, this.quickest, this.late] = [performance.now(), null, null, Infinity, 0];
     this.ticker = setInterval(() => this.check(), CHECK_MS);
-    let [state, reason]: [LinkState, string] = [this.everLive ? 'reconnecting' : 'connecting', 'the node closed the stream'];
+    let [state, reason]: [LinkState, string] = [this.known === null ? 'connecting' : 'reconnecting', 'the node closed the stream'];
     try {
       const response = await fetch(this.target, {
         headers: { accept: 'text/event-stream' },
@@ -167,7 +165,7 @@ export class LiveStream {
         if (response.status === 403) state = 'refused';
       }
     } catch (cause) {
-      if (abort.signal.reason === 'silence') reason = `nothing was heard for ${DEAD_MS / 1000} s`;
+      if (abort.signal.reason === 'silence') reason = `the node has said nothing for ${DEAD_MS / 1000} s`;
       else if (cause instanceof TypeError) reason = 'the node cannot be reached';
       else if (cause instanceof Error) reason = cause.message;
     }
@@ -190,21 +188,21 @@ export class LiveStream {
 
   private beat(beat: Beat): void {
     const now = performance.now();
-    this.quickest = Math.min(this.quickest, now - beat.mono_ms);
+    const way = now - beat.mono_ms;
+    this.quickest = Math.min(this.quickest, way);
     // The node sent it after it was asked; how long after nobody knows, until another beat comes quicker.
-    if (++this.beats === 1) this.asked = this.opened - beat.mono_ms;
-    if (this.quickest - this.asked > UNSURE_MS && this.beats < SURE_BEATS) return;
-    this.late = now - beat.mono_ms - this.quickest;
+    this.first ??= beat.mono_ms;
+    if (this.quickest + this.first - this.opened > UNSURE_MS && beat.mono_ms - this.first < SURE_MS) return;
+    this.late = way - this.quickest;
     [this.heard, this.known] = [now, now - this.late];
     this.attempt = 0;
     // A beat that came late says what time it was when the node sent it.
-    const time = new Date(Date.parse(beat.time) + Math.round(this.late));
+    const time = new Date(Date.parse(beat.time) + this.late);
     this.handlers.event({ event: 'beat', data: time.toISOString() });
     this.check();
   }
 
   private tell(state: LinkState, reason: string, retryAt = 0): void {
-    if (state === 'live') this.everLive = true;
     const { link } = this;
     if (link.state === state && link.reason === reason && link.retryAt === retryAt) return;
     this.link = { state, reason, retryAt };

@@ -57,7 +57,7 @@ test('a stream that ends, fails or falls silent comes back', async () => {
   const told = links.map((link) => (link.state === 'silent' ? 'silent' : link.reason || link.state));
   expect(told.filter((word, i) => word !== told[i - 1])).toEqual([
     'live', 'the node closed the stream', 'the node cannot be reached', 'the node is stopping', 'live', 'silent',
-    'nothing was heard for 10 s', 'live', 'silent',
+    'the node has said nothing for 10 s', 'live', 'silent',
   ]);
 });
 
