@@ -33,14 +33,11 @@ impl From<Truncated> for VarintError {
 /// Appends an unsigned integer, 1 to 10 bytes.
 #[inline]
 pub fn put(out: &mut Vec<u8>, mut value: u64) {
-    loop {
-        let [low, ..] = value.to_le_bytes();
+    while value >= 0x80 {
+        out.push((value & 0x7F) as u8 | 0x80);
         value >>= 7;
-        if value == 0 {
-            return out.push(low & 0x7F);
-        }
-        out.push(low | 0x80);
     }
+    out.push((value & 0x7F) as u8);
 }
 
 /// Appends a signed integer: 0, -1, 1, -2 … are 0, 1, 2, 3 ….
