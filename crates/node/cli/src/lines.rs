@@ -4,7 +4,8 @@ use crate::signals;
 use serde_json::json;
 use std::io::{self, BufRead, Read, Write};
 use std::net::SocketAddr;
-use tokio::sync::oneshot;
+use std::sync::mpsc as blocking;
+use tokio::sync::{mpsc, oneshot};
 
 /// Bytes of the longest line.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -16,6 +17,33 @@ pub enum Done {
     Obeyed,
     /// It was the last.
     Quit,
+}
+
+/// What a line may say that sets a point.
+const SET_LINES: &str = "set <point> <value>, or quit";
+
+/// A point that an operator sets, and where the answer goes.
+pub struct Asked {
+    /// Its name.
+    pub point: String,
+    /// The value as text.
+    pub value: String,
+    /// Where the answer goes.
+    pub answer: blocking::SyncSender<Result<(), String>>,
+}
+
+/// Does what a line says to a point of a server, which is named where it has ended.
+pub fn obey_set(text: &str, server: &str, lines: &mpsc::Sender<Asked>) -> Result<Done, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (point, value) = match words[..] {
+        ["quit"] => return Ok(Done::Quit),
+        ["set", point, value] => (point.to_owned(), value.to_owned()),
+        _ => return Err(format!("the line is {text:?}, expected {SET_LINES}")),
+    };
+    let (answer, answered) = blocking::sync_channel(1);
+    let gone = || format!("the {server} has ended");
+    lines.blocking_send(Asked { point, value, answer }).map_err(|_| gone())?;
+    answered.recv().map_err(|_| gone())?.map(|()| Done::Obeyed)
 }
 
 /// Obeys an operator's lines until one quits the server, or SIGINT or SIGTERM come. Without an operator the server goes on.

@@ -1,7 +1,7 @@
 //! `tieline goose publish`.
 
 use super::args::PublishArgs;
-use crate::lines::{Done, obey_until_quit};
+use crate::lines::{Asked, obey_set, obey_until_quit};
 use crate::log;
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::json;
@@ -18,8 +18,6 @@ use tieline_net::{Clock, Counters, DatagramMachine, Endpoint, EndpointOwner, Mar
 use tieline_node::config::{ConfigError, Findings, PointConfig, ProtocolName, read_points, values_of};
 use tokio::sync::mpsc;
 
-/// What a line may say.
-const LINES: &str = "set <point> <value>, or quit";
 /// Lines that may wait.
 const LINES_MAX: usize = 1;
 
@@ -53,13 +51,6 @@ struct Nobody;
 
 impl EndpointOwner<Published> for Nobody {
     fn event(&mut self, _endpoint: &Endpoint<Published>, _now: Now, (): ()) {}
-}
-
-/// A line, and where its answer goes.
-struct Asked {
-    point: String,
-    value: String,
-    answer: blocking::SyncSender<Result<(), String>>,
 }
 
 /// Publishes until SIGINT, SIGTERM or the line `quit`.
@@ -103,7 +94,7 @@ pub fn publish(args: &PublishArgs) -> Result<ExitCode> {
     }
     out.flush()?;
     drop(out);
-    obey_until_quit(move |text| obey(text, &lines))?;
+    obey_until_quit(move |text| obey_set(text, "publisher", &lines))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -127,19 +118,6 @@ fn config_of(args: &PublishArgs) -> PublisherConfig {
         time_quality: TimeQuality::UNSYNCHRONIZED,
         curve: Curve { min: args.repeat_min, max: args.repeat_max.max(args.repeat_min) },
     }
-}
-
-fn obey(text: &str, lines: &mpsc::Sender<Asked>) -> Result<Done, String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let (point, value) = match words[..] {
-        ["quit"] => return Ok(Done::Quit),
-        ["set", point, value] => (point.to_owned(), value.to_owned()),
-        _ => return Err(format!("the line is {text:?}, expected {LINES}")),
-    };
-    let (answer, answered) = blocking::sync_channel(1);
-    let gone = || "the publisher has ended".to_owned();
-    lines.blocking_send(Asked { point, value, answer }).map_err(|_| gone())?;
-    answered.recv().map_err(|_| gone())?.map(|()| Done::Obeyed)
 }
 
 async fn serve(endpoint: &Endpoint<Published>, points: &[PointConfig], mut asked: mpsc::Receiver<Asked>) {

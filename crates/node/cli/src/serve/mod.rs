@@ -5,7 +5,7 @@ pub mod bacnet;
 pub mod iec104;
 pub mod modbus;
 
-use crate::lines::{Done, obey_until_quit, tell_listening};
+use crate::lines::{Asked, obey_set, obey_until_quit, tell_listening};
 use crate::terminal;
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
@@ -25,16 +25,6 @@ use tieline_node::config::{
 };
 use tieline_outstation::points::{Faults, ListedPoint, WrittenPoint};
 use tokio::sync::mpsc;
-
-/// What a line may say.
-const LINES: &str = "set <point> <value>, or quit";
-
-/// A point that an operator sets, and where the answer goes.
-struct Asked {
-    point: String,
-    value: String,
-    answer: blocking::SyncSender<Result<(), String>>,
-}
 
 /// Where the address of a server is told.
 type Report = blocking::SyncSender<io::Result<SocketAddr>>;
@@ -87,22 +77,8 @@ where
     let address = reported.recv().map_err(|_| anyhow!("the server ended before it began"))?;
     let address = address.context("cannot listen")?;
     tell_listening(json, address)?;
-    obey_until_quit(move |text| obey(text, &lines))?;
+    obey_until_quit(move |text| obey_set(text, "server", &lines))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Does what a line says.
-fn obey(text: &str, lines: &mpsc::Sender<Asked>) -> Result<Done, String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let (point, value) = match words[..] {
-        ["quit"] => return Ok(Done::Quit),
-        ["set", point, value] => (point.to_owned(), value.to_owned()),
-        _ => return Err(format!("the line is {text:?}, expected {LINES}")),
-    };
-    let (answer, answered) = blocking::sync_channel(1);
-    let gone = || "the server has ended".to_owned();
-    lines.blocking_send(Asked { point, value, answer }).map_err(|_| gone())?;
-    answered.recv().map_err(|_| gone())?.map(|()| Done::Obeyed)
 }
 
 /// Tells what a client has written.

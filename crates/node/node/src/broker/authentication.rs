@@ -46,7 +46,7 @@ impl Authentication {
         Self { unauthenticated: Some(unauthenticated), guarded }
     }
 
-    /// The same where the client is the user that it names: for clients that whoever runs the bus has made.
+    /// The same where the client is the user that it names: for clients that the program which runs the bus has made.
     #[must_use]
     pub fn believing(peer: SocketAddr, unauthenticated: UnauthenticatedConnection) -> Self {
         Self { unauthenticated: Some(unauthenticated), guarded: Some(Guarded::new(None, peer)) }
