@@ -94,8 +94,11 @@ impl Target {
     }
 }
 
+/// A connection that lasted so long was no failure, however long the wait before it was.
+const STEADY: Duration = Duration::from_secs(10);
+
 /// How attempts are spaced: each waits twice as long as the one before. A connection that lasted longer than the
-/// wait before it starts over at the first wait.
+/// wait before it, or than 10 s, starts over at the first wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The wait after the first failure.
@@ -239,7 +242,7 @@ pub async fn keep_connected<M: Machine, O: Owner<M>>(session: &Session<M>, targe
                 if session.run(stream, owner).await == Closed::Owner {
                     return;
                 }
-                if shard.now().mono.since(began) > delay {
+                if shard.now().mono.since(began) > delay.min(STEADY) {
                     failures = 0;
                 }
                 Ok(())

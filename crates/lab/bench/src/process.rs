@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -126,6 +127,29 @@ impl Drop for Quota {
     }
 }
 
+/// While it is there, processes that are started have no transparent huge pages: their memory grows in steps of 4 KiB, not 2 MiB.
+pub struct SmallPages {
+    before: bool,
+}
+
+impl SmallPages {
+    /// Begins.
+    ///
+    /// # Errors
+    /// The system does not let it.
+    pub fn begin() -> Result<Self> {
+        let before = transparent_huge_pages_are_disabled()?;
+        disable_transparent_huge_pages(true)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for SmallPages {
+    fn drop(&mut self) {
+        let _ = disable_transparent_huge_pages(self.before);
+    }
+}
+
 /// Bytes of memory that are resident, counted page by page (`/proc/self/status` lags behind by some pages a thread).
 pub fn resident_bytes() -> Result<u64> {
     kilobytes("/proc/self/smaps_rollup", "Rss:")
@@ -191,6 +215,11 @@ mod tests {
         assert!(named == 0.0 && all > 0.0);
         assert!(thread_cpu() <= cpu() && monotonic() > Duration::ZERO);
         assert!(peak_resident_bytes().unwrap() > 100_000);
+        let before = transparent_huge_pages_are_disabled().unwrap();
+        let small = SmallPages::begin().unwrap();
+        assert!(transparent_huge_pages_are_disabled().unwrap());
+        drop(small);
+        assert_eq!(transparent_huge_pages_are_disabled().unwrap(), before);
         assert!(reserve_descriptors(1, 2).is_ok());
         let refused = reserve_descriptors(usize::MAX / 8, 2).unwrap_err().to_string();
         assert!(refused.contains("file descriptors"), "{refused}");

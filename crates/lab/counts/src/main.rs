@@ -10,6 +10,7 @@
 //!
 //! Read first: `meter.rs`, then `paths.rs`.
 
+mod bacnet;
 mod bus;
 mod delta;
 mod dnp3;

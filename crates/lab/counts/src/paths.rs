@@ -1,7 +1,7 @@
 //! The paths, in the order in which data go through a node.
 
 use crate::meter::HotPath;
-use crate::{bus, delta, dnp3, kept, modbus, mqtt, poll, seal, topics};
+use crate::{bacnet, bus, delta, dnp3, kept, modbus, mqtt, poll, seal, topics};
 
 /// All of them. A count is of some ten million instructions: more is slow, fewer do not even out.
 pub const PATHS: &[HotPath] = &[
@@ -34,6 +34,12 @@ pub const PATHS: &[HotPath] = &[
         times: 1000,
         what: "a session reads an answer of 18 registers and writes the next request",
         prepare: modbus::session_read,
+    },
+    HotPath {
+        name: "bacnet-read",
+        times: 100,
+        what: "a device is asked for 18 values with status flags at once, and the answer is read",
+        prepare: bacnet::read,
     },
     HotPath {
         name: "poll-round",

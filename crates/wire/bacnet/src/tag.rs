@@ -38,6 +38,14 @@ pub struct Tag {
 /// The number of the application tag of a Boolean, which has no bytes of content.
 const BOOLEAN: u8 = 1;
 
+/// Bits of the first byte of a context tag that opens, and of one that closes.
+const OPENING: u8 = 0x0E;
+const CLOSING: u8 = 0x0F;
+/// From here on the number follows the first byte.
+const LONG_NUMBER: u8 = 0xF0;
+/// The length follows.
+const LONG_LENGTH: u8 = 5;
+
 /// Reads tags and their content.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
@@ -108,15 +116,35 @@ impl<'a> Reader<'a> {
         ahead.tag().ok()
     }
 
+    /// The byte of the next tag, where it has a number below 15 and so is that one byte, and perhaps a longer length.
+    fn short(&self) -> Option<u8> {
+        self.rest().first().copied().filter(|first| *first < LONG_NUMBER)
+    }
+
+    /// Passes a tag of one byte; false where it is not next. None where that takes a closer look.
+    fn pass_short(&mut self, number: u8, low: u8) -> Option<bool> {
+        let is_next = self.short()? == (number << 4 | low) && number < 15;
+        if is_next {
+            self.cursor.u8().ok()?;
+        }
+        Some(is_next)
+    }
+
     /// Whether the next tag is a value of this context number.
     #[must_use]
     pub fn is_context(&self, number: u8) -> bool {
+        if let Some(first) = self.short().filter(|first| first & 0x07 != LONG_LENGTH) {
+            return first >> 4 == number && first & 0x08 != 0 && first & 0x07 < LONG_LENGTH;
+        }
         matches!(self.peek(), Some(Tag { number: found, content: Content::Context(_) }) if found == number)
     }
 
     /// Whether the next tag opens this number.
     #[must_use]
     pub fn is_opening(&self, number: u8) -> bool {
+        if let Some(first) = self.short() {
+            return first == (number << 4 | OPENING) && number < 15;
+        }
         self.peek() == Some(Tag { number, content: Content::Opening })
     }
 
@@ -193,6 +221,9 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Something else is next.
     pub fn opening(&mut self, number: u8, what: &'static str) -> Decoded<()> {
+        if self.pass_short(number, OPENING) == Some(true) {
+            return Ok(());
+        }
         if self.tag()? == (Tag { number, content: Content::Opening }) {
             Ok(())
         } else {
@@ -202,6 +233,9 @@ impl<'a> Reader<'a> {
 
     /// Passes a closing tag, where it is next.
     pub fn closing_if(&mut self, number: u8) -> bool {
+        if let Some(found) = self.pass_short(number, CLOSING) {
+            return found;
+        }
         let mut ahead = *self;
         let found = ahead.tag() == Ok(Tag { number, content: Content::Closing });
         if found {
@@ -297,16 +331,19 @@ impl Write for Vec<u8> {
     }
 
     fn context_number(&mut self, number: u8, value: u64) {
+        if let (Ok(byte), ..15) = (u8::try_from(value), number) {
+            return self.extend([number << 4 | 0x09, byte]);
+        }
         let bytes = value.to_be_bytes();
         self.context(number, significant(&bytes));
     }
 
     fn opening(&mut self, number: u8) {
-        head(self, number, 0x0E);
+        head(self, number, OPENING);
     }
 
     fn closing(&mut self, number: u8) {
-        head(self, number, 0x0F);
+        head(self, number, CLOSING);
     }
 }
 
@@ -340,6 +377,50 @@ fn tag(out: &mut Vec<u8>, number: u8, class: u8, length: usize) {
             head(out, number, class | 5);
             out.push(255);
             out.extend(word.unwrap_or(u32::MAX).to_be_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_next_is_what_its_tag_says(
+            first: u8,
+            number in 0_u8..32,
+            rest in prop::collection::vec(any::<u8>(), 0..6),
+        ) {
+            let bytes: Vec<u8> = core::iter::once(first).chain(rest).collect();
+            let reader = Reader::new(&bytes);
+            let next = reader.peek();
+            let is = |content| next == Some(Tag { number, content });
+            let is_context = matches!(next, Some(Tag { number: found, content: Content::Context(_) }) if found == number);
+            prop_assert_eq!(reader.is_context(number), is_context);
+            prop_assert_eq!(reader.is_opening(number), is(Content::Opening));
+            let passed = |pass: fn(&mut Reader<'_>, u8) -> bool| {
+                let mut reader = reader;
+                (pass(&mut reader, number), bytes.len() - reader.rest().len())
+            };
+            let tag_bytes = if first < LONG_NUMBER { 1 } else { 2 };
+            let closing = passed(|reader, number| reader.closing_if(number));
+            prop_assert_eq!(closing, if is(Content::Closing) { (true, tag_bytes) } else { (false, 0) });
+            let opening = passed(|reader, number| reader.opening(number, "an opening tag").is_ok());
+            prop_assert_eq!(opening.0, is(Content::Opening));
+            prop_assert!(!opening.0 || opening.1 == tag_bytes);
+        }
+
+        #[test]
+        fn numbers_are_read_as_they_are_written(number in 0_u8..255, value: u64) {
+            for value in [value, value & 0xFF] {
+                let mut bytes = Vec::new();
+                bytes.context_number(number, value);
+                let mut reader = Reader::new(&bytes);
+                prop_assert_eq!(reader.context_number::<u64>(number, "a number"), Ok(value));
+                prop_assert!(reader.is_empty());
+            }
         }
     }
 }

@@ -56,6 +56,48 @@ fn a_listener_that_comes_late_is_found() {
     });
 }
 
+/// A peer that was away for long, and is away again soon after it came, is found at once when it is back.
+#[test]
+fn a_connection_that_lasts_ends_the_long_waits() {
+    run(async {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let target = Target::new(socket.local_addr().unwrap().to_string());
+        let listener: Rc<RefCell<Option<TcpListener>>> = Rc::default();
+        let mut socket = Some(socket);
+        let listening = Rc::clone(&listener);
+        // The next attempt is 32 s later.
+        let on_retry = Box::new(move |failures| {
+            if failures == 6 {
+                *listening.borrow_mut() = socket.take().map(|socket| socket.listen(8).unwrap());
+            }
+        });
+        let mut notes = Notes { on_retry: Some(on_retry), ..Notes::default() };
+        let session = session(Echo::default(), Limits::default());
+        let mut away = None;
+        let peer = async {
+            while !session.is_connected() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            let listener = listener.take().unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::time::sleep(Duration::from_secs(11)).await;
+            drop(stream);
+            while session.is_connected() {
+                tokio::task::yield_now().await;
+            }
+            let since = tokio::time::Instant::now();
+            while !session.is_connected() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            away = Some(since.elapsed());
+            session.close();
+        };
+        tokio::join!(keep_connected(&session, &target, 7, &mut notes), peer);
+        assert!(away.unwrap() < Duration::from_secs(2), "{away:?}");
+    });
+}
+
 #[test]
 fn deadlines_and_calls_are_served_between_connections() {
     run(async {

@@ -1,7 +1,7 @@
 //! Resident memory of a connection that has read once and is idle, beside bare sockets of the same runtime and the peer.
 //!
 //! Each side's connections live in a process of their own, so that nothing that ran before counts for them: what the
-//! process has grown by since its first connection has read. Memory of the kernel is not included.
+//! process has grown by since its first connection has read, without transparent huge pages. Memory of the kernel is not included.
 //!
 //! ```text
 //! parent ── starts ──▶ child: one connection, then all of them ── one line of JSON ──▶ parent, which ends it
@@ -13,7 +13,7 @@ use super::ours::Ours;
 use super::peer::{self, Peer};
 use super::responder::Responder;
 use super::{Experiment, Figures, Options, Row};
-use crate::process::{self, resident_bytes};
+use crate::process::{self, SmallPages, resident_bytes};
 use crate::report::Progress;
 use crate::rounds::{number, short};
 use anyhow::{Context, Result, ensure};
@@ -86,6 +86,7 @@ pub fn rows(options: &Options, progress: &Progress) -> Vec<Row> {
 fn measure(options: &Options, ask: Ask) -> Result<MemoryFigures> {
     let program = options.program.as_deref().context("no program to start processes with")?;
     let responder = Responder::start(Duration::ZERO)?;
+    let _small = SmallPages::begin()?;
     let each = |grown_bytes: u64| short(number(grown_bytes) / number(ask.connections as u64));
     let peer = peer::program().map(|peer| Peer::start(&peer, responder.address, ask)).transpose()?;
     Ok(MemoryFigures {

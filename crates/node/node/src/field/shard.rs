@@ -27,6 +27,9 @@ use tokio::sync::{Notify, mpsc};
 const INPUTS_MAX: usize = 4096;
 /// No moment.
 const NEVER: Instant = Instant(u64::MAX);
+/// The least time between two wake-ups by deadlines: what falls due meanwhile is done together. A thousand devices, each polled
+/// once a second, wake a shard 200 times a second.
+const WAKE_GAP: Duration = Duration::from_millis(5);
 /// Updates in one report.
 const REPORT_UPDATES_MAX: usize = 4096;
 
@@ -171,10 +174,11 @@ async fn run<I: From<FieldReport>>(
 ) {
     let work = Rc::clone(&field.borrow().work);
     let mut sleep = pin!(tokio::time::sleep_until(shard.clock().at(NEVER)));
+    let mut earliest = Instant::ZERO;
     loop {
         let deadline = turn(field, shard.now());
         let Ok(waiting) = tell(field, senders) else { return };
-        let until = shard.clock().at(deadline.unwrap_or(NEVER));
+        let until = shard.clock().at(deadline.unwrap_or(NEVER).max(earliest));
         if sleep.deadline() != until {
             sleep.as_mut().reset(until);
         }
@@ -195,7 +199,7 @@ async fn run<I: From<FieldReport>>(
                 // What was told after the first is seen by the same turn.
                 let _ = work.notified().now_or_never();
             }
-            () = &mut sleep => {}
+            () = &mut sleep => earliest = shard.now().mono + WAKE_GAP,
         }
     }
 }

@@ -102,10 +102,6 @@ impl Client {
         }
         let mut parameters = Vec::with_capacity(request.bytes_guess());
         request.emit(&mut parameters);
-        let limit = transaction::parameters_max(self.peers.limits(&peer));
-        if parameters.len() > limit {
-            return Err(RequestError::TooLong { bytes: parameters.len(), limit });
-        }
         let id = RequestId(self.next_id);
         self.peers.queue(peer, peers::Pending { id, service: request.service(), parameters })?;
         self.next_id += 1;

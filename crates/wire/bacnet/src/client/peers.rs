@@ -1,6 +1,6 @@
 //! Peers: what each takes, what waits for it, which invoke identifier is next.
 
-use super::{PeerLimits, RequestError, RequestId};
+use super::{PeerLimits, RequestError, RequestId, transaction};
 use crate::Peer;
 use crate::names::ConfirmedService;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -22,6 +22,17 @@ struct PeerState {
     next_invoke_id: u8,
     /// It stands in the line of those that may send.
     is_in_line: bool,
+}
+
+impl PeerState {
+    /// Whether it now stands in the line, and did not before.
+    fn stand_in_line(&mut self, in_flight_max: u8) -> bool {
+        let in_flight_max =
+            self.limits.and_then(|limits| limits.in_flight).map_or(in_flight_max, |max| max.clamp(1, 128));
+        let comes = !self.is_in_line && !self.queue.is_empty() && self.in_flight < in_flight_max;
+        self.is_in_line |= comes;
+        comes
+    }
 }
 
 #[derive(Debug)]
@@ -54,15 +65,22 @@ impl Peers {
         }
     }
 
+    /// # Errors
+    /// It is too long for the peer, or too much waits already.
     pub(super) fn queue(&mut self, peer: Peer, pending: Pending) -> Result<(), RequestError> {
-        let queue_max = self.queue_max;
+        let (queue_max, in_flight_max) = (self.queue_max, self.in_flight_max);
         let state = self.known(peer).ok_or(RequestError::TooManyPeers)?;
+        let (bytes, limit) = (pending.parameters.len(), transaction::parameters_max(state.limits.unwrap_or_default()));
+        if bytes > limit {
+            return Err(RequestError::TooLong { bytes, limit });
+        }
         if state.queue.len() >= queue_max {
             return Err(RequestError::QueueFull);
         }
         state.queue.push_back(pending);
+        let may_send = state.stand_in_line(in_flight_max);
         self.queued += 1;
-        self.stand_in_line(&peer);
+        self.line.extend(may_send.then_some(peer));
         Ok(())
     }
 
@@ -78,7 +96,7 @@ impl Peers {
             state.next_invoke_id = invoke_id.wrapping_add(1);
             state.in_flight += 1;
             self.queued -= 1;
-            self.stand_in_line(&peer);
+            self.line.extend(state.stand_in_line(self.in_flight_max).then_some(peer));
             return Some((peer, invoke_id, pending));
         }
     }
@@ -87,7 +105,7 @@ impl Peers {
     pub(super) fn ended(&mut self, peer: &Peer) {
         if let Some(state) = self.peers.get_mut(peer) {
             state.in_flight = state.in_flight.saturating_sub(1);
-            self.stand_in_line(peer);
+            self.line.extend(state.stand_in_line(self.in_flight_max).then_some(*peer));
         }
     }
 
@@ -107,16 +125,6 @@ impl Peers {
         }
         self.queued -= taken.len();
         taken
-    }
-
-    fn stand_in_line(&mut self, peer: &Peer) {
-        let Some(state) = self.peers.get_mut(peer) else { return };
-        let in_flight_max =
-            state.limits.and_then(|limits| limits.in_flight).map_or(self.in_flight_max, |max| max.clamp(1, 128));
-        if !state.is_in_line && !state.queue.is_empty() && state.in_flight < in_flight_max {
-            state.is_in_line = true;
-            self.line.push_back(*peer);
-        }
     }
 
     fn known(&mut self, peer: Peer) -> Option<&mut PeerState> {

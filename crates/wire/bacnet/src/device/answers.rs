@@ -57,7 +57,7 @@ impl Device {
     /// A device that was asked without its instance has said it: the rest is asked of it by name, as it answers.
     fn learn_of(&mut self, job: JobId, device: ObjectId) {
         if let Some(job) = self.jobs.get_mut(&job).filter(|job| job.purpose == Purpose::Learn) {
-            job.references = Profile::references(Some(device.instance())).into();
+            job.rename(Profile::references(Some(device.instance())).into());
         }
     }
 
@@ -147,6 +147,7 @@ impl Device {
         if let DeviceEvent::Learned(Ok(profile)) = &event {
             self.reads_multiple = profile.has_service(ConfirmedService::READ_PROPERTY_MULTIPLE);
             self.profile = Some(profile.clone());
+            self.has_learned = true;
         }
         self.events.push_back(event);
     }

@@ -17,7 +17,7 @@ mod work;
 pub use config::DeviceConfig;
 pub use profile::Profile;
 
-use crate::client::{Change, Client, Event, Failure, Request, RequestError, RequestId};
+use crate::client::{Change, Client, Event, Failure, PeerLimits, Request, RequestError, RequestId};
 use crate::service::{LogRecord, Range, RangeRequest, Subscription, Write};
 use crate::{INSTANCE_ANY, ObjectId, Peer, PropertyId, PropertyRef, Value};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -96,6 +96,8 @@ pub struct Device {
     instance: Option<u32>,
     config: DeviceConfig,
     profile: Option<Profile>,
+    /// The client has not been told the limits of the profile.
+    has_learned: bool,
     /// It has ReadPropertyMultiple, as far as is known.
     reads_multiple: bool,
     /// Properties in one request at most: less after an answer that did not fit.
@@ -103,7 +105,8 @@ pub struct Device {
     next_job: u64,
     jobs: BTreeMap<JobId, Job>,
     queue: VecDeque<Work>,
-    sent: BTreeMap<RequestId, Work>,
+    /// As many as may be on their way, which are few.
+    sent: Vec<(RequestId, Work)>,
     subscriptions: Subscriptions,
     again_at: Option<Instant>,
     events: VecDeque<DeviceEvent>,
@@ -117,12 +120,13 @@ impl Device {
             peer,
             instance,
             profile: None,
+            has_learned: false,
             reads_multiple: true,
             chunk_max: config.chunk_max.max(1),
             next_job: 0,
             jobs: BTreeMap::new(),
             queue: VecDeque::new(),
-            sent: BTreeMap::new(),
+            sent: Vec::new(),
             subscriptions: Subscriptions::default(),
             again_at: None,
             events: VecDeque::new(),
@@ -166,7 +170,7 @@ impl Device {
     /// How many of these, from the first on, one request reads: as many as fit what the device takes.
     #[must_use]
     pub fn fitting(&self, references: &[PropertyRef]) -> usize {
-        let max_apdu = self.profile.as_ref().map(|profile| profile.limits).unwrap_or_default().max_apdu.into();
+        let max_apdu = self.limits().max_apdu.into();
         plan::chunk(references, max_apdu, max_apdu, if self.reads_multiple { self.chunk_max } else { 1 })
     }
 
@@ -224,9 +228,10 @@ impl Device {
     pub fn handle_event(&mut self, now: Now, client: &mut Client, event: Event) -> Option<Event> {
         match event {
             Event::Answer { id, peer, service, result } => {
-                let Some(work) = self.sent.remove(&id) else {
+                let Some(place) = self.sent.iter().position(|(sent, _)| *sent == id) else {
                     return Some(Event::Answer { id, peer, service, result });
                 };
+                let (_, work) = self.sent.swap_remove(place);
                 self.handle_answer(now, work, result);
                 self.pump(now, client);
                 None
@@ -296,6 +301,11 @@ impl Device {
         self.queue.push_back(Work::Read { job, start: 0, end });
     }
 
+    /// What it takes, as far as is known.
+    fn limits(&self) -> PeerLimits {
+        self.profile.as_ref().map(|profile| profile.limits).unwrap_or_default()
+    }
+
     fn object_count(&self) -> PropertyRef {
         PropertyRef::element(self.device_object(), PropertyId::OBJECT_LIST, 0)
     }
@@ -308,16 +318,17 @@ impl Device {
     /// Gives the client what waits, as much as may be on its way.
     fn pump(&mut self, now: Now, client: &mut Client) {
         self.again_at = None;
+        if self.queue.is_empty() && !core::mem::take(&mut self.has_learned) {
+            return;
+        }
         if let Some(profile) = self.profile.as_ref().filter(|profile| profile.limits != client.limits(&self.peer)) {
             client.set_limits(self.peer, profile.limits);
         }
         while self.sent.len() < self.config.in_flight.max(1) {
             let Some(work) = self.queue.pop_front() else { return };
-            let Some(work) = self.cut(now, client, work) else { continue };
+            let Some(work) = self.cut(now, work) else { continue };
             match self.send(now, client, &work) {
-                Ok(id) => {
-                    self.sent.insert(id, work);
-                }
+                Ok(id) => self.sent.push((id, work)),
                 Err(RequestError::TooLong { .. }) => self.handle_answer(now, work, Err(Failure::AnswerTooLong)),
                 Err(_) => {
                     self.queue.push_front(work);
@@ -329,7 +340,7 @@ impl Device {
     }
 
     /// Cuts a read to what one request may ask; the rest waits behind it. None where the work is no longer wanted.
-    fn cut(&mut self, now: Now, client: &Client, work: Work) -> Option<Work> {
+    fn cut(&mut self, now: Now, work: Work) -> Option<Work> {
         match work {
             Work::Read { job, start, end } => {
                 let of_job = self.jobs.get(&job)?;
@@ -338,7 +349,7 @@ impl Device {
                     // Until it has said what it takes, it is asked for one at a time.
                     Purpose::Learn => Profile::reads_multiple_of(|place| of_job.value(place)),
                     Purpose::Read | Purpose::ObjectCount | Purpose::ObjectList => {
-                        self.reads_multiple.then(|| client.limits(&self.peer).max_apdu)
+                        self.reads_multiple.then(|| self.limits().max_apdu)
                     }
                 };
                 let fitting = |bytes: u16| plan::chunk(references, bytes.into(), bytes.into(), self.chunk_max);

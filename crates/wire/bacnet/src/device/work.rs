@@ -5,6 +5,7 @@ use crate::client::Failure;
 use crate::service::{Range, RangeAck, Write, log_multiple_records, log_records};
 use crate::{ObjectId, ObjectType, PropertyRef, Value};
 use alloc::rc::Rc;
+use alloc::vec;
 use alloc::vec::Vec;
 use tieline_core::Instant;
 
@@ -46,21 +47,30 @@ pub(super) enum Purpose {
 pub(super) struct Job {
     pub(super) purpose: Purpose,
     pub(super) references: Rc<[PropertyRef]>,
-    results: Vec<Option<Result<Value, Failure>>>,
+    /// One of each reference, in the same order.
+    results: Vec<(PropertyRef, Result<Value, Failure>)>,
+    /// Which of them are there.
+    is_noted: Vec<bool>,
     left: usize,
 }
 
 impl Job {
     pub(super) fn new(purpose: Purpose, references: Rc<[PropertyRef]>) -> Self {
-        let (left, mut results) = (references.len(), Vec::new());
-        results.resize_with(left, || None);
-        Self { purpose, references, results, left }
+        let left = references.len();
+        let results = references.iter().map(|reference| (*reference, Err(Failure::Malformed))).collect();
+        Self { purpose, references, results, is_noted: vec![false; left], left }
+    }
+
+    /// The references are these, as many, from here on.
+    pub(super) fn rename(&mut self, references: Rc<[PropertyRef]>) {
+        self.results.iter_mut().zip(references.iter()).for_each(|((name, _), reference)| *name = *reference);
+        self.references = references;
     }
 
     /// Notes a result; the first of a place counts.
     pub(super) fn note(&mut self, place: usize, result: Result<Value, Failure>) {
-        if let Some(slot) = self.results.get_mut(place).filter(|slot| slot.is_none()) {
-            *slot = Some(result);
+        if let (Some(is_noted @ false), Some((_, open))) = (self.is_noted.get_mut(place), self.results.get_mut(place)) {
+            (*is_noted, *open) = (true, result);
             self.left -= 1;
         }
     }
@@ -71,7 +81,7 @@ impl Job {
 
     /// What came of a place, where that is a value.
     pub(super) fn value(&self, place: usize) -> Option<&Value> {
-        self.results.get(place)?.as_ref()?.as_ref().ok()
+        self.results.get(place)?.1.as_ref().ok()
     }
 
     pub(super) const fn is_done(&self) -> bool {
@@ -81,14 +91,13 @@ impl Job {
     /// The place from `start` to `end` of a reference that has no result, looked for from `guess` on.
     pub(super) fn place_of(&self, reference: PropertyRef, start: usize, end: usize, guess: usize) -> Option<usize> {
         let is_meant = |place: &usize| {
-            self.references.get(*place) == Some(&reference) && self.results.get(*place).is_some_and(Option::is_none)
+            self.references.get(*place) == Some(&reference) && self.is_noted.get(*place) == Some(&false)
         };
         if guess < end && is_meant(&guess) { Some(guess) } else { (start..end).find(is_meant) }
     }
 
     pub(super) fn into_results(self) -> Vec<(PropertyRef, Result<Value, Failure>)> {
-        let results = self.results.into_iter().map(|result| result.unwrap_or(Err(Failure::Malformed)));
-        self.references.iter().copied().zip(results).collect()
+        self.results
     }
 }
 

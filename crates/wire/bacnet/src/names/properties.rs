@@ -125,7 +125,7 @@ names! {
         122 "vt-classes-supported";
         123 "weekly-schedule";
         124 "attempted-samples";
-        125 "average-value";
+        125 "average-value" AVERAGE_VALUE;
         126 "buffer-size" BUFFER_SIZE;
         127 "client-cov-increment";
         128 "cov-resubscription-interval";
@@ -134,8 +134,8 @@ names! {
         132 "log-device-object-property" LOG_DEVICE_OBJECT_PROPERTY;
         133 "enable" ENABLE;
         134 "log-interval" LOG_INTERVAL;
-        135 "maximum-value";
-        136 "minimum-value";
+        135 "maximum-value" MAXIMUM_VALUE;
+        136 "minimum-value" MINIMUM_VALUE;
         137 "notification-threshold";
         139 "protocol-revision" PROTOCOL_REVISION;
         140 "records-since-notification";

@@ -30,7 +30,7 @@ pub struct Object {
     pub logs: Vec<LoggedProperty>,
 }
 
-/// Object types whose present value is worth a point.
+/// Object types that are worth a point.
 const POINTS: [ObjectType; 9] = [
     ObjectType::ANALOG_INPUT,
     ObjectType::ANALOG_OUTPUT,
@@ -77,10 +77,18 @@ impl Object {
         }
     }
 
-    /// Whether its present value is proposed as a point.
+    /// Whether it is proposed as a point.
     pub fn is_point(&self) -> bool {
         let object_type = self.id.object_type();
         POINTS.contains(&object_type) || object_type.name().is_some_and(|name| MORE_POINTS.contains(&name))
+    }
+
+    /// The property that is proposed: in most objects the present value, which needs no name.
+    pub fn property(&self) -> &'static str {
+        match self.id.object_type().name() {
+            Some("averaging") => "average-value",
+            _ => "",
+        }
     }
 
     /// Whether it is a trend log.
@@ -93,7 +101,7 @@ impl Object {
         let (object_type, name) = (id.object_type(), id.object_type().name().unwrap_or_default());
         let mut properties = vec![PropertyId::OBJECT_NAME, PropertyId::DESCRIPTION];
         let is_number = object_type.is_analog()
-            || matches!(name, "loop" | "accumulator" | "pulse-converter" | "averaging")
+            || matches!(name, "loop" | "accumulator" | "pulse-converter")
             || (name.ends_with("-value") && (name.contains("integer") || name.contains("analog")));
         if is_number {
             properties.push(PropertyId::UNITS);

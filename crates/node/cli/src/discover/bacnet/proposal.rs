@@ -67,10 +67,11 @@ fn list_of(device: &Found) -> String {
         let log = logs.get(&object.id).map(log_cell).unwrap_or_default();
         let _ = writeln!(
             list,
-            "{},{},{},,{},{},{writable},{min},{max},{log},{}",
+            "{},{},{},{},{},{},{writable},{min},{max},{log},{}",
             cell(&name),
             object.id.object_type(),
             object.id.instance(),
+            object.property(),
             cell(&unit),
             cell(&states),
             cell(&description(object)),
@@ -190,6 +191,7 @@ mod tests {
     use clap::Parser as _;
     use proptest::prelude::*;
     use tieline_bacnet::{Mac, ObjectType, Peer, Station, Unit};
+    use tieline_node::config::{PointAddress, ValueKind};
 
     #[derive(clap::Parser)]
     struct Line {
@@ -238,12 +240,15 @@ mod tests {
         let logged = tieline_bacnet::PropertyRef::new(supply.id, PropertyId::PRESENT_VALUE);
         let logs = vec![LoggedProperty { reference: logged, device: None }];
         let log = Object { logs, ..object(ObjectType::TREND_LOG, 3, "log") };
-        let objects = vec![supply, again, valve, fan, mode, log];
+        let averaging = object("averaging".parse().unwrap(), 4, "mean");
+        let objects = vec![supply, again, valve, fan, mode, log, averaging];
         let config =
             check(&[found(1001, objects), found(1002, Vec::new())], &args(&["10.0.0.5", "--local", "0.0.0.0:47808"]));
         let points = &config.devices[0].points;
         let names: Vec<&str> = points.iter().map(|point| point.name.as_str()).collect();
-        assert_eq!(names, ["AHU_1/Supply_T", "AHU_1/Supply_T-2", "valve", "binary-output/1", "mode"]);
+        assert_eq!(names, ["AHU_1/Supply_T", "AHU_1/Supply_T-2", "valve", "binary-output/1", "mode", "mean"]);
+        let PointAddress::Bacnet(mean) = &points[5].address else { panic!("another protocol") };
+        assert_eq!((mean.reference.property, points[5].kind), (PropertyId::AVERAGE_VALUE, ValueKind::Float));
         assert_eq!((points[0].unit.as_str(), points[0].description.as_str()), ("°C", "supply, \"air\""));
         assert_eq!(
             points[2].control.as_ref().map(|control| (control.min, control.max)),

@@ -152,6 +152,7 @@ fn kind_of(reference: &PropertyRef) -> (ValueKind, Option<WriteAs>) {
             (_, Some(WriteAs::Double)) => (ValueKind::Float, Some(WriteAs::Double)),
             _ => (ValueKind::Float, Some(WriteAs::Real)),
         },
+        PropertyId::AVERAGE_VALUE | PropertyId::MAXIMUM_VALUE | PropertyId::MINIMUM_VALUE => (ValueKind::Float, None),
         PropertyId::EVENT_STATE
         | PropertyId::RELIABILITY
         | PropertyId::UNITS
@@ -184,7 +185,7 @@ fn value_of(object_type: ObjectType) -> (ValueKind, Option<WriteAs>) {
         | "staging" => (ValueKind::Int, Some(WriteAs::Unsigned)),
         "integer-value" => (ValueKind::Int, Some(WriteAs::Signed)),
         "binary-lighting-output" | "access-door" | "timer" => (ValueKind::Int, Some(WriteAs::Enumerated)),
-        "averaging" | "color-temperature" => (ValueKind::Float, None),
+        "color-temperature" => (ValueKind::Float, None),
         _ => (ValueKind::Text, None),
     }
 }

@@ -17,7 +17,7 @@ use tieline_bacnet::client::{Failure, RequestError};
 use tieline_bacnet::device::{DeviceEvent, JobId};
 use tieline_bacnet::service::Write;
 use tieline_bacnet::{ObjectId, PropertyRef, Value as Wire};
-use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Reading, Refusal, Topic};
 use tieline_poll::{PollClass, PollResult};
 
 /// Datagrams of a request in a row that stay unanswered, and the device is away.
@@ -53,7 +53,8 @@ pub(super) struct BacnetDevice {
     parts: RefCell<Vec<Part>>,
     /// The parts must be planned again.
     pub(super) is_changed: Cell<bool>,
-    tasks: RefCell<HashMap<JobId, Task>>,
+    /// What is under way, which is little.
+    tasks: RefCell<Vec<(JobId, Task)>>,
     /// What the device does not have: it is not asked again until it has changed.
     absent: RefCell<HashSet<Wanted>>,
     /// Points of which a refusal is in the log.
@@ -173,7 +174,7 @@ impl BacnetDevice {
     /// The device leaves: what has not ended by now never will.
     pub(super) fn end(&self) {
         self.past.went(&self.topic);
-        for task in std::mem::take(&mut *self.tasks.borrow_mut()).into_values() {
+        for (_, task) in self.tasks.take() {
             if let Task::Command(command, _) = task {
                 self.command_done(command, Err(Refusal::reconfigured(true)));
             }
@@ -195,7 +196,13 @@ impl BacnetDevice {
     }
 
     pub(super) fn add_task(&self, job: JobId, task: Task) {
-        self.tasks.borrow_mut().insert(job, task);
+        self.tasks.borrow_mut().push((job, task));
+    }
+
+    fn take_task(&self, job: JobId) -> Option<Task> {
+        let mut tasks = self.tasks.borrow_mut();
+        let place = tasks.iter().position(|(other, _)| *other == job)?;
+        Some(tasks.swap_remove(place).1)
     }
 
     pub(super) fn point(&self, number: u32) -> Option<&PointConfig> {
@@ -214,7 +221,7 @@ impl BacnetDevice {
             DeviceEvent::NotSubscribed(object, failure) => self.not_subscribed(object, &failure),
             DeviceEvent::Changed(change) => self.changed(now, &change),
             DeviceEvent::Log { job, part } => {
-                if self.tasks.borrow_mut().remove(&job).is_some() {
+                if self.take_task(job).is_some() {
                     self.log_read(now, part);
                 }
             }
@@ -224,7 +231,7 @@ impl BacnetDevice {
     }
 
     fn answered(&self, now: Now, job: JobId, results: &Results) {
-        let Some(task) = self.tasks.borrow_mut().remove(&job) else { return };
+        let Some(task) = self.take_task(job) else { return };
         let silence =
             results.iter().find_map(|(_, result)| result.as_ref().err().filter(|failure| failure.is_silence()));
         if silence.is_none() {
@@ -234,14 +241,10 @@ impl BacnetDevice {
         match task {
             Task::Part(part) => {
                 self.report(now, &part.wanted, results);
-                self.batch_end(now);
                 let result = if silence.is_some() { PollResult::Timeout } else { PollResult::Ok };
                 self.part_done(now, &part, result, silence);
             }
-            Task::ReadBack(wanted) => {
-                self.report(now, &wanted, results);
-                self.batch_end(now);
-            }
+            Task::ReadBack(wanted) => self.report(now, &wanted, results),
             Task::Marks => self.marks_read(now, results),
             Task::PastClock => self.past_clock(now, results),
             Task::Command(..) | Task::Log => {}
@@ -271,8 +274,7 @@ impl BacnetDevice {
 
     /// All that was asked has come to nothing. Whether a command was carried out is not known.
     pub(super) fn end_tasks(&self, now: Now) {
-        let tasks = std::mem::take(&mut *self.tasks.borrow_mut());
-        for task in tasks.into_values() {
+        for (_, task) in self.tasks.take() {
             match task {
                 Task::Part(part) => self.part_done(now, &part, PollResult::Timeout, None),
                 Task::Command(command, _) => self.command_done(command, Err(refusal_of(&Failure::TimedOut))),
@@ -289,34 +291,40 @@ impl BacnetDevice {
 
     fn report(&self, now: Now, wanted: &[Wanted], results: &Results) {
         let Some(reporter) = self.reporter() else { return };
-        let mut readings = reporter.readings(now);
-        let mut places = wanted.iter().zip(results).peekable();
-        while let Some((place, (_, result))) = places.next() {
+        let mut places = wanted.iter().zip(results.iter().map(|(_, result)| result)).peekable();
+        let readings = std::iter::from_fn(|| {
+            let (place, result) = places.next()?;
             let flags = places.next_if(|(next, _)| next.is_flags && next.point == place.point);
-            if let Some((place, (_, Err(failure)))) = flags
-                && is_lasting(failure)
-            {
-                self.absent.borrow_mut().insert(*place);
+            if let Some((place, Err(failure))) = flags {
+                self.note_absent(*place, failure);
             }
-            match result {
-                // Flags whose value is not asked for.
-                Ok(_) if place.is_flags => {}
-                Ok(value) => {
-                    let Some(point) = self.plan.point(place.point) else { continue };
-                    let flags = flags.and_then(|(_, (_, flags))| flags.as_ref().ok());
-                    readings.push(reading(PointId(place.point), value, point.kind, flags));
+            let flags = flags.and_then(|(_, flags)| flags.as_ref().ok());
+            Some(self.reading(*place, result, flags))
+        });
+        reporter.batch(now, readings.flatten());
+    }
+
+    /// What a property that was read says of its point; nothing where only flags were read, or nothing was answered.
+    fn reading(&self, place: Wanted, result: &Result<Wire, Failure>, flags: Option<&Wire>) -> Option<Reading> {
+        match result {
+            Ok(_) if place.is_flags => None,
+            Ok(value) => Some(reading(PointId(place.point), value, self.plan.point(place.point)?.kind, flags)),
+            Err(failure) if failure.is_silence() => None,
+            Err(failure) => {
+                self.note_absent(place, failure);
+                if place.is_flags {
+                    return None;
                 }
-                Err(failure) if failure.is_silence() => {}
-                Err(failure) => {
-                    if is_lasting(failure) {
-                        self.absent.borrow_mut().insert(*place);
-                    }
-                    if !place.is_flags {
-                        self.note(place.point, failure);
-                        readings.push(refused(PointId(place.point)));
-                    }
-                }
+                self.note(place.point, failure);
+                Some(refused(PointId(place.point)))
             }
+        }
+    }
+
+    /// What will not be there the next time is not asked for.
+    fn note_absent(&self, place: Wanted, failure: &Failure) {
+        if is_lasting(failure) {
+            self.absent.borrow_mut().insert(place);
         }
     }
 
@@ -339,12 +347,6 @@ impl BacnetDevice {
         for part in parts {
             let part = part.without(&self.absent.borrow());
             let _ = self.read(part.references, Task::ReadBack(part.wanted));
-        }
-    }
-
-    pub(super) fn batch_end(&self, now: Now) {
-        if let Some(reporter) = self.reporter() {
-            reporter.batch_end(now, None);
         }
     }
 
@@ -380,7 +382,7 @@ impl BacnetDevice {
     }
 
     fn written(&self, now: Now, job: JobId, result: Result<(), Failure>) {
-        let Some(Task::Command(command, point)) = self.tasks.borrow_mut().remove(&job) else { return };
+        let Some(Task::Command(command, point)) = self.take_task(job) else { return };
         self.command_done(command, result.map_err(|failure| refusal_of(&failure)));
         match result {
             Ok(()) => {
@@ -436,7 +438,7 @@ impl DeviceSession for BacnetDevice {
             .with(|site, now| site.call(self.member, |device, client| device.write(now, client, write, Some(until))));
         let job = job.transpose().map_err(|error| Refusal::new("busy", error.to_string()))?;
         let job = job.ok_or_else(|| Refusal::new("unknown_device", "the device is not here".to_owned()))?;
-        self.tasks.borrow_mut().insert(job, Task::Command(command_id, command.point));
+        self.add_task(job, Task::Command(command_id, command.point));
         Ok(())
     }
 

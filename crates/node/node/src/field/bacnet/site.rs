@@ -253,8 +253,9 @@ impl Site {
             return self.events.extend(members.map(|member| SiteEvent::IAm(*member, i_am.device.instance())));
         }
         let (mut event, mut at) = (Some(event), 0);
-        while let Some(member) = self.by_peer.get(&peer).and_then(|members| members.get(at)).copied() {
-            let (Some(given), Some(Some(place))) = (event.take(), self.members.get_mut(member.0)) else { return };
+        while let Some(given) = event.take() {
+            let Some(member) = self.by_peer.get(&peer).and_then(|members| members.get(at)).copied() else { return };
+            let Some(Some(place)) = self.members.get_mut(member.0) else { return };
             event = place.device.handle_event(now, &mut self.client, given);
             self.gather(member);
             at += 1;

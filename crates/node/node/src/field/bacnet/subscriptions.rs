@@ -46,13 +46,8 @@ impl BacnetDevice {
             return;
         }
         let Some(reporter) = self.reporter() else { return };
-        let mut readings = reporter.readings(now);
-        for number in points {
-            let Some(point) = self.plan.point(*number) else { continue };
-            readings.push(reading(PointId(*number), value, point.kind, flags));
-        }
-        drop(readings);
-        self.batch_end(now);
+        let read = |number: &u32| Some(reading(PointId(*number), value, self.plan.point(*number)?.kind, flags));
+        reporter.batch(now, points.iter().filter_map(read));
     }
 
     pub(super) fn subscribed(&self, object: ObjectId) {
