@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -65,15 +65,39 @@ pub fn threads_cpu_s_of(process: u32) -> Result<BTreeMap<u32, f64>> {
     Ok(times)
 }
 
-/// Processor time of those threads of another process whose names begin so, and of all, in seconds.
-pub fn cpu_s_of_threads(process: u32, name: &str) -> Result<(f64, f64)> {
-    let mut named = 0.0;
-    let times = threads_cpu_s_of(process)?;
-    for (thread, folder) in threads_of(process)? {
-        let is_named = std::fs::read_to_string(folder.join("comm")).is_ok_and(|known| known.starts_with(name));
-        named += times.get(&thread).copied().filter(|_| is_named).unwrap_or_default();
+/// Processor time of the threads of a process at a moment.
+#[derive(Clone, Debug)]
+pub struct ThreadTimes {
+    /// Seconds by number.
+    times: BTreeMap<u32, f64>,
+    /// The numbers of those that are told apart.
+    named: BTreeSet<u32>,
+}
+
+impl ThreadTimes {
+    /// Of another process so far; its threads whose names begin so are told apart.
+    pub fn of(process: u32, name: &str) -> Result<Self> {
+        let (times, mut named) = (threads_cpu_s_of(process)?, BTreeSet::new());
+        for (thread, folder) in threads_of(process)? {
+            if std::fs::read_to_string(folder.join("comm")).is_ok_and(|known| known.starts_with(name)) {
+                named.insert(thread);
+            }
+        }
+        Ok(Self { times, named })
     }
-    Ok((named, times.values().sum()))
+
+    /// What the named threads, and all, took since `before`, in seconds. Threads that have ended are not counted.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> (f64, f64) {
+        let (mut named, mut all) = (0.0, 0.0);
+        for (thread, after) in &self.times {
+            // The number of a thread that has ended may be that of another.
+            let took = (after - before.times.get(thread).copied().unwrap_or_default()).max(0.0);
+            all += took;
+            named += if self.named.contains(thread) { took } else { 0.0 };
+        }
+        (named, all)
+    }
 }
 
 /// The threads of a process, and where the kernel tells of each.
@@ -204,6 +228,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_thread_that_ends_takes_nothing_back() {
+        let at = |times: &[(u32, f64)]| ThreadTimes { times: times.iter().copied().collect(), named: [1].into() };
+        let before = at(&[(1, 1.0), (2, 7.0), (3, 2.0)]);
+        // The second has ended, the third is another one, the fourth is new.
+        assert_eq!(at(&[(1, 1.5), (3, 0.5), (4, 0.25)]).since(&before), (0.5, 0.75));
+    }
+
+    #[test]
     fn reads_what_the_system_says() {
         assert!(cpu() > Duration::ZERO);
         assert!(resident_bytes().unwrap() > 100_000);
@@ -211,7 +243,9 @@ mod tests {
         assert!(cpu_s_of(std::process::id()).unwrap() < 1e6);
         let threads = threads_cpu_s_of(std::process::id()).unwrap();
         assert!(threads.values().any(|seconds| *seconds > 0.0), "{threads:?}");
-        let (named, all) = cpu_s_of_threads(std::process::id(), "no such thread").unwrap();
+        let times = |process| ThreadTimes::of(process, "no such thread").unwrap();
+        let nothing = ThreadTimes { times: BTreeMap::new(), named: BTreeSet::new() };
+        let (named, all) = times(std::process::id()).since(&nothing);
         assert!(named == 0.0 && all > 0.0);
         assert!(thread_cpu() <= cpu() && monotonic() > Duration::ZERO);
         assert!(peak_resident_bytes().unwrap() > 100_000);

@@ -12,7 +12,7 @@ use super::load::{self, Ask, Measured};
 use super::responder::Responder;
 use super::watch::{Check, ROOT, Taken, Watch};
 use super::{Experiment, Figures, Options, Row};
-use crate::process;
+use crate::process::{self, ThreadTimes};
 use crate::report::Progress;
 use crate::rounds::{Side, median, median_ratio, number, short, take_turns};
 use anyhow::{Context, Result, ensure};
@@ -193,20 +193,21 @@ pub fn round(options: &Options, setting: Setting) -> Result<Round> {
     std::thread::sleep(2 * options.every);
     generator.begin()?;
     watch.forget()?;
-    let (began, before) = (Instant::now(), node.cpu_s()?);
+    let (began, before) = (Instant::now(), node.times()?);
     std::thread::sleep(options.node_span);
-    let (took, after) = (began.elapsed(), node.cpu_s()?);
+    let (took, after) = (began.elapsed(), node.times()?);
     let (taken, seen) = (watch.look()?, generator.end(options.every)?);
     let due = number(devices as u64) * (took.as_secs_f64() / options.every.as_secs_f64()).floor();
     check(&taken, &seen, due, publish.messages)?;
-    let percent = |before: f64, after: f64| 100.0 * (after - before) / took.as_secs_f64();
+    let (driver, all) = after.since(&before);
+    let percent = |seconds: f64| 100.0 * seconds / took.as_secs_f64();
     let per_s = |count: u64| number(count) / took.as_secs_f64();
     let at = |quantile| number(taken.latency_us.value_at_quantile(quantile)) / 1e3;
     Ok(Round {
         points_per_s: per_s(seen.reads * u64::from(POINTS)),
         messages_per_s: per_s(taken.points + taken.alls),
-        driver_percent: percent(before.0, after.0),
-        node_percent: percent(before.1, after.1),
+        driver_percent: percent(driver),
+        node_percent: percent(all),
         seen,
         latency_ms: (at(0.5), at(0.99)),
     })
@@ -274,9 +275,9 @@ impl Under {
         Ok(under)
     }
 
-    /// Processor time of the threads of drivers, and of all, in seconds.
-    fn cpu_s(&self) -> Result<(f64, f64)> {
-        process::cpu_s_of_threads(self.child.as_ref().map_or_else(std::process::id, Child::id), "field-")
+    /// Processor time of its threads so far, those of drivers told apart.
+    fn times(&self) -> Result<ThreadTimes> {
+        ThreadTimes::of(self.child.as_ref().map_or_else(std::process::id, Child::id), "field-")
     }
 }
 
