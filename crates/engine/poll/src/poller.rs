@@ -3,7 +3,7 @@
 use crate::device::{Device, Place};
 use crate::gates::{Gates, Shared};
 use crate::outbox::Outbox;
-use crate::schedule::{NEVER, golden, root_two};
+use crate::schedule::{NEVER, due_until, golden, on_grid, root_two};
 use crate::{DeviceHealth, DeviceSpec, GroupId, GroupSpec, Limits, PollClass, PollEvent, SpecError, Stats, Urgency};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -200,7 +200,8 @@ impl Poller {
     /// Lets deadlines that have passed take effect.
     pub fn handle_timeout(&mut self, now: Now) {
         self.out.gates.handle_timeout(now.mono);
-        while let Some((at, id)) = self.out.heap.pop(now.mono) {
+        let until = due_until(now.mono, self.limits.grid);
+        while let Some((at, id)) = self.out.heap.pop(until) {
             let Some(device) = self.devices.get_mut(&id) else { continue };
             if device.armed == at {
                 device.armed = NEVER;
@@ -213,7 +214,8 @@ impl Poller {
     /// When [`Poller::handle_timeout`] must be called at the latest; at times earlier than anything happens.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.out.heap.first().into_iter().chain(self.out.gates.timeout()).min()
+        let devices = self.out.heap.first().map(|first| on_grid(first, self.limits.grid));
+        devices.into_iter().chain(self.out.gates.timeout()).min()
     }
 
     /// The next poll to ask for: of which device, of which class, which part of it. The same part is not asked for again

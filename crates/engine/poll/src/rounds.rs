@@ -141,13 +141,18 @@ impl Poll {
         self.next = self.grid.after(now);
     }
 
-    /// Splits the poll again. Parts beyond those there were wait at once where the round is fast.
+    /// Splits the poll again. Parts beyond those there were wait at once where the round is fast. Where a part waited, one
+    /// still does: it may be the attempt at a silent device, which has no other.
     pub(crate) fn set_parts(&mut self, now: Instant, parts: u16) {
         let parts = parts.max(1);
         if parts == self.grid.parts() {
             return;
         }
+        let has_waited = !self.waiting.is_empty();
         self.waiting = self.waiting.resized(parts, self.is_fast);
+        if has_waited && self.waiting.is_empty() {
+            self.waiting.insert(0);
+        }
         self.left = self.left.resized(parts, true);
         self.waits_since = (!self.waiting.is_empty()).then_some(self.waits_since.unwrap_or(now));
         self.grid = Grid::new(self.every, parts, self.fraction);
@@ -174,5 +179,29 @@ impl Poll {
             self.next = self.next.max(self.grid.after(now));
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_at_a_silent_device_is_made_however_its_poll_is_split_meanwhile() {
+        let spec = PollSpec { class: PollClass(0), every: Duration::from_secs(1) };
+        let mut poll = Poll::new(Instant::ZERO, spec, 0);
+        let now = Instant::ZERO + Duration::from_secs(1);
+        poll.set_parts(now, 4);
+        poll.begin_fast(now);
+        let asked = |poll: &mut Poll| poll.take(now, |_| false);
+        assert_eq!([asked(&mut poll), asked(&mut poll), asked(&mut poll)], [Some(0), Some(1), Some(2)]);
+        poll.restart(now);
+        poll.probe(now);
+        poll.set_parts(now, 1);
+        assert!(poll.waits_since().is_some());
+        assert_eq!(asked(&mut poll), Some(0));
+        // Where nothing waits, nothing does.
+        poll.set_parts(now, 4);
+        assert_eq!((poll.waits_since(), asked(&mut poll)), (None, None));
     }
 }

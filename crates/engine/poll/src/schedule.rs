@@ -88,6 +88,22 @@ pub(crate) fn next_on_grid(now: Instant, every: Duration, fraction: u32) -> Inst
     grid.at(grid.after(now))
 }
 
+/// The multiple of `grid` at `at` or after it.
+pub(crate) fn on_grid(at: Instant, grid: Duration) -> Instant {
+    match u64::try_from(grid.as_nanos()).unwrap_or(u64::MAX) {
+        0 => at,
+        grid => Instant(at.0.div_ceil(grid).saturating_mul(grid)),
+    }
+}
+
+/// What is due at `now` and not at a later multiple of `grid`: all up to this moment.
+pub(crate) fn due_until(now: Instant, grid: Duration) -> Instant {
+    match u64::try_from(grid.as_nanos()).unwrap_or(u64::MAX) {
+        0 => now,
+        grid => Instant(now.0 / grid * grid),
+    }
+}
+
 /// What a device waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {

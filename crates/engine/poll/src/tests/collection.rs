@@ -368,3 +368,28 @@ fn wrong_collections_are_refused() {
     twice.polls[1].class = CLASS;
     assert_eq!(poller.add_device(at(0), D, twice), Err(SpecError::ClassTwice { class: CLASS }));
 }
+
+/// On a grid, devices are asked at its moments, whatever else is looked at between them, and as often.
+#[test]
+fn what_falls_due_between_moments_of_the_grid_is_done_together() {
+    let run = |grid: u64, looks_between: bool| {
+        let mut world = World::new(Limits { grid: Duration::from_millis(grid), ..Limits::default() });
+        for device in 0..100 {
+            world.add(device, DeviceSpec { collection: Collection::POLLED, ..spec(&format!("d{device}"), &[1000]) });
+            world.link(device, LinkState::Online);
+        }
+        world.run(2000);
+        let first = world.asked.len();
+        for ms in 2001..=7000 {
+            world.run(if looks_between { ms } else { ms.next_multiple_of(7) });
+        }
+        world.asked.split_off(first)
+    };
+    let (exact, plain, looked_at) = (run(0, false), run(5, false), run(5, true));
+    assert_eq!(plain, looked_at);
+    assert_eq!((plain.len(), exact.len()), (500, 500));
+    let moments = |asked: &[(u64, DeviceId, PollClass, u16)]| {
+        asked.iter().map(|asked| asked.0).collect::<std::collections::BTreeSet<u64>>()
+    };
+    assert!(moments(&plain).iter().all(|ms| ms % 5 == 0) && moments(&exact).iter().any(|ms| ms % 5 != 0));
+}

@@ -27,9 +27,8 @@ use tokio::sync::{Notify, mpsc};
 const INPUTS_MAX: usize = 4096;
 /// No moment.
 const NEVER: Instant = Instant(u64::MAX);
-/// The least time between two wake-ups by deadlines: what falls due meanwhile is done together. A thousand devices, each polled
-/// once a second, wake a shard 200 times a second.
-const WAKE_GAP: Duration = Duration::from_millis(5);
+/// What falls due within this time is done together: to wake a thread costs as much as a poll.
+const GRID: Duration = Duration::from_millis(5);
 /// Updates in one report.
 const REPORT_UPDATES_MAX: usize = 4096;
 
@@ -139,7 +138,7 @@ pub(super) async fn serve<I: From<FieldReport>>(
     ready: impl FnOnce(std::io::Result<()>),
 ) {
     let (work, clock) = (Rc::new(Notify::new()), shard.clock());
-    let poller = Poller::new(Limits::default());
+    let poller = Poller::new(Limits { grid: GRID, ..Limits::default() });
     let (networks, coming) = (HashMap::new(), HashSet::new());
     let (devices_here, traces, reports) = (HashMap::new(), DeviceTraces::new(traces), Default::default());
     let field = Field { number, poller, devices: devices_here, traces, networks, coming, reports, work, clock };
@@ -174,11 +173,10 @@ async fn run<I: From<FieldReport>>(
 ) {
     let work = Rc::clone(&field.borrow().work);
     let mut sleep = pin!(tokio::time::sleep_until(shard.clock().at(NEVER)));
-    let mut earliest = Instant::ZERO;
     loop {
         let deadline = turn(field, shard.now());
         let Ok(waiting) = tell(field, senders) else { return };
-        let until = shard.clock().at(deadline.unwrap_or(NEVER).max(earliest));
+        let until = shard.clock().at(deadline.unwrap_or(NEVER));
         if sleep.deadline() != until {
             sleep.as_mut().reset(until);
         }
@@ -199,7 +197,7 @@ async fn run<I: From<FieldReport>>(
                 // What was told after the first is seen by the same turn.
                 let _ = work.notified().now_or_never();
             }
-            () = &mut sleep => earliest = shard.now().mono + WAKE_GAP,
+            () = &mut sleep => {}
         }
     }
 }
