@@ -9,7 +9,7 @@ Start: disable unsolicited, integrity, enable unsolicited. Later: `{"reading": {
 "time", "event"}}` for every value, `{"state": …}` for the channel.
 
 When a control is done, well or not, this process aborts: the binding copies a result that cannot be copied. The answer
-to `operate` therefore only says that it is under way; the device shows the outcome.
+to `operate` therefore only says that it will be sent, and comes before it is; the device shows the outcome.
 """
 
 import argparse
@@ -66,8 +66,8 @@ class Channel(asiodnp3.IChannelListener):
         lines.say(state=state.name.lower())
 
 
-def operate(master, kind, index, value, mode):
-    """Sends one control; the process ends when it is done."""
+def control(master, kind, index, value, mode):
+    """What sends one control; the process ends when it is done."""
     if kind == "binary_output":
         on = {"true": True, "false": False}[value]
         command = opendnp3.ControlRelayOutputBlock(
@@ -76,7 +76,7 @@ def operate(master, kind, index, value, mode):
     else:
         command = opendnp3.AnalogOutputDouble64(float(value))
     send = master.DirectOperate if mode == "direct" else master.SelectAndOperate
-    send(command, index, asiodnp3.PrintingCommandCallback.Get(), opendnp3.TaskConfig().Default())
+    return lambda: send(command, index, asiodnp3.PrintingCommandCallback.Get(), opendnp3.TaskConfig().Default())
 
 
 def main():
@@ -98,6 +98,8 @@ def main():
     master.Enable()
     lines.say(master=arguments.address)
 
+    answered = []
+
     def run(words):
         match words:
             case ["integrity"]:
@@ -108,12 +110,14 @@ def main():
                 kind = opendnp3.GroupVariationID(int(group), int(variation))
                 master.ScanAllObjects(kind, opendnp3.TaskConfig().Default())
             case ["operate", kind, index, value, *mode]:
-                operate(master, kind, int(index), value, *(mode or ["select"]))
+                answered.append(control(master, kind, int(index), value, *(mode or ["select"])))
             case _:
                 raise ValueError("integrity, events, read, operate or quit expected")
 
     for line in lines.lines():
         lines.answer(run, line)
+        while answered:
+            answered.pop()()
     os._exit(0)  # an orderly shutdown of this library can hang
 
 

@@ -6,6 +6,30 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 
+/// A peer that refuses connections, and takes them after so many failures.
+struct Late {
+    target: Target,
+    listener: Rc<RefCell<Option<TcpListener>>>,
+    notes: Notes,
+}
+
+impl Late {
+    fn after(failures_max: usize) -> Self {
+        // Bound without listening: the port is ours, and connections are refused.
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let target = Target::new(socket.local_addr().unwrap().to_string());
+        let listener: Rc<RefCell<Option<TcpListener>>> = Rc::default();
+        let (mut socket, listening) = (Some(socket), Rc::clone(&listener));
+        let on_retry = Box::new(move |failures| {
+            if failures == failures_max {
+                *listening.borrow_mut() = socket.take().map(|socket| socket.listen(8).unwrap());
+            }
+        });
+        Self { target, listener, notes: Notes { on_retry: Some(on_retry), ..Notes::default() } }
+    }
+}
+
 #[test]
 fn waits_double_up_to_the_longest() {
     let backoff = Backoff::default();
@@ -19,19 +43,7 @@ fn waits_double_up_to_the_longest() {
 #[test]
 fn a_listener_that_comes_late_is_found() {
     run(async {
-        // Bound without listening: the port is ours, and connections are refused.
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let target = Target::new(socket.local_addr().unwrap().to_string());
-        let listener: Rc<RefCell<Option<TcpListener>>> = Rc::default();
-        let mut socket = Some(socket);
-        let listening = Rc::clone(&listener);
-        let on_retry = Box::new(move |failures| {
-            if failures == 4 {
-                *listening.borrow_mut() = socket.take().map(|socket| socket.listen(8).unwrap());
-            }
-        });
-        let mut notes = Notes { on_retry: Some(on_retry), ..Notes::default() };
+        let Late { target, listener, mut notes } = Late::after(4);
         let session = session(Echo::default(), Limits::default());
         let peer = async {
             while !session.is_connected() {
@@ -60,19 +72,8 @@ fn a_listener_that_comes_late_is_found() {
 #[test]
 fn a_connection_that_lasts_ends_the_long_waits() {
     run(async {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let target = Target::new(socket.local_addr().unwrap().to_string());
-        let listener: Rc<RefCell<Option<TcpListener>>> = Rc::default();
-        let mut socket = Some(socket);
-        let listening = Rc::clone(&listener);
         // The next attempt is 32 s later.
-        let on_retry = Box::new(move |failures| {
-            if failures == 6 {
-                *listening.borrow_mut() = socket.take().map(|socket| socket.listen(8).unwrap());
-            }
-        });
-        let mut notes = Notes { on_retry: Some(on_retry), ..Notes::default() };
+        let Late { target, listener, mut notes } = Late::after(6);
         let session = session(Echo::default(), Limits::default());
         let mut away = None;
         let peer = async {
