@@ -62,14 +62,18 @@ impl Bus {
                 // Its device still has it, and is asked again.
                 Receipt::Field(receipt) if receipt.is_past && !stored => {}
                 // What history cannot take is counted there; the field goes on, or live values would stop too.
-                Receipt::Field(receipt) => {
-                    let shard = self.field.get(receipt.shard);
-                    if shard.is_some_and(|shard| shard.try_send(FieldInput::Settled(receipt)).is_err()) {
-                        tracing::warn!("a field shard is too busy to hear of stored events; devices will repeat them");
-                    }
-                }
+                Receipt::Field(receipt) => self.tell_settled(receipt),
                 Receipt::Call { answer, .. } => drop(answer.send(stored)),
             }
+        }
+    }
+
+    /// Tells a field shard that what a device reported is stored. A shard that has just started may report before the bus is
+    /// told of it: it is told then.
+    pub fn tell_settled(&mut self, receipt: field::Receipt) {
+        let Some(shard) = self.field.get(receipt.shard) else { return self.early.push(receipt) };
+        if shard.try_send(FieldInput::Settled(receipt)).is_err() {
+            tracing::warn!("a field shard is too busy to hear of stored events; devices will repeat them");
         }
     }
 
@@ -182,5 +186,30 @@ impl Bus {
 fn answer_unrecorded(receipt: Option<Receipt>) {
     if let Some(Receipt::Call { answer, .. }) = receipt {
         let _ = answer.send(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::alone::alone;
+    use crate::field::Lane;
+    use tieline_core::DeviceId;
+    use tokio::sync::mpsc;
+
+    #[test]
+    fn a_shard_that_reports_before_it_is_known_hears_that_it_is_stored() {
+        let (mut bus, _rest) = alone();
+        let receipt =
+            |shard| field::Receipt { shard, device: DeviceId(7), lane: Lane::Main, fragments: 1, is_past: false };
+        let stored = [0, 1].map(|shard| Receipt::Field(receipt(shard)));
+        bus.handle_stored(Now::default(), stored.into(), true);
+        let (senders, mut shards): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel(4)).unzip();
+        bus.set_field(senders);
+        for (shard, inputs) in shards.iter_mut().enumerate() {
+            let Ok(FieldInput::Settled(told)) = inputs.try_recv() else { panic!("shard {shard} hears nothing") };
+            assert_eq!(told, receipt(shard));
+            assert!(inputs.try_recv().is_err());
+        }
     }
 }

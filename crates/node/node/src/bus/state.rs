@@ -27,7 +27,7 @@ use super::watchers::Watchers;
 use crate::access::{Guard, Serials};
 use crate::control::audit::AuditReader;
 use crate::control::{Commands, Done};
-use crate::field::{FieldInput, FieldReport};
+use crate::field::{self, FieldInput, FieldReport};
 use crate::history::Recorder;
 use slab::Slab;
 use std::cell::RefCell;
@@ -97,6 +97,8 @@ pub struct Bus {
     pub(super) recorder: Recorder<Receipt>,
     pub(super) commands: Commands<Answer>,
     pub(super) field: Vec<mpsc::Sender<FieldInput>>,
+    /// Receipts for shards that the bus has not been told of yet: one for each of their devices at most.
+    pub(super) early: Vec<field::Receipt>,
     /// The topics of devices.
     pub(super) ownership: Ownership,
     pub(super) counters: BusCounters,
@@ -150,6 +152,7 @@ impl Bus {
             recorder,
             commands,
             field: Vec::new(),
+            early: Vec::new(),
             ownership: Ownership::default(),
             counters: BusCounters::default(),
             ends: Ends::default(),
