@@ -7,7 +7,7 @@ from pathlib import Path
 from bus import connect_packet, raw, read_packet, varint
 from node import Node
 
-TOPICS = 100_000
+TOPICS = 300_000
 PAYLOAD = 1024
 
 
