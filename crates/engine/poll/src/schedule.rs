@@ -32,7 +32,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     pub(crate) fn new(every: Duration, parts: u16, fraction: u32) -> Self {
-        let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let every = nanoseconds(every).max(1);
         Self { every, parts: parts.max(1), fraction }
     }
 
@@ -90,7 +90,7 @@ pub(crate) fn next_on_grid(now: Instant, every: Duration, fraction: u32) -> Inst
 
 /// The multiple of `grid` at `at` or after it.
 pub(crate) fn on_grid(at: Instant, grid: Duration) -> Instant {
-    match u64::try_from(grid.as_nanos()).unwrap_or(u64::MAX) {
+    match nanoseconds(grid) {
         0 => at,
         grid => Instant(at.0.div_ceil(grid).saturating_mul(grid)),
     }
@@ -98,10 +98,14 @@ pub(crate) fn on_grid(at: Instant, grid: Duration) -> Instant {
 
 /// What is due at `now` and not at a later multiple of `grid`: all up to this moment.
 pub(crate) fn due_until(now: Instant, grid: Duration) -> Instant {
-    match u64::try_from(grid.as_nanos()).unwrap_or(u64::MAX) {
+    match nanoseconds(grid) {
         0 => now,
         grid => Instant(now.0 / grid * grid),
     }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What a device waits for.

@@ -37,7 +37,7 @@ impl Bus {
     pub fn set_field(&mut self, field: Vec<mpsc::Sender<FieldInput>>) {
         self.commands.set_senders(field.iter().cloned().map(command_sender).collect());
         self.field = field;
-        std::mem::take(&mut self.early).into_iter().for_each(|receipt| self.tell_settled(receipt));
+        self.tell_untold();
     }
 
     /// Says which topics are those of devices.

@@ -7,6 +7,7 @@ use crate::field::{self, FieldInput};
 use tieline_core::{Body, Now, Point, Quality, Update};
 use tieline_journal::Sample;
 use tieline_mqtt::{Message, PacketId, Qos};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 /// Who waits until something is stored.
@@ -68,13 +69,20 @@ impl Bus {
         }
     }
 
-    /// Tells a field shard that what a device reported is stored. A shard that has just started may report before the bus is
-    /// told of it: it is told then.
+    /// Tells a field shard that what a device reported is stored. A shard that is too busy is told later, as is one that has just
+    /// started and reports before the bus knows it.
     pub fn tell_settled(&mut self, receipt: field::Receipt) {
-        let Some(shard) = self.field.get(receipt.shard) else { return self.early.push(receipt) };
-        if shard.try_send(FieldInput::Settled(receipt)).is_err() {
-            tracing::warn!("a field shard is too busy to hear of stored events; devices will repeat them");
-        }
+        self.untold.push(receipt);
+        self.tell_untold();
+    }
+
+    /// Tells field shards what they are still to be told.
+    pub(super) fn tell_untold(&mut self) {
+        let Self { untold, field, .. } = self;
+        untold.retain(|receipt| match field.get(receipt.shard) {
+            Some(shard) => matches!(shard.try_send(FieldInput::Settled(*receipt)), Err(TrySendError::Full(_))),
+            None => true,
+        });
     }
 
     /// Why a message cannot be stored as its sender wants it to be, as far as that is known before anything is done with it;
@@ -193,8 +201,9 @@ fn answer_unrecorded(receipt: Option<Receipt>) {
 mod tests {
     use super::*;
     use crate::bus::alone::alone;
+    use crate::bus::turn::UNTOLD_EVERY;
     use crate::field::Lane;
-    use tieline_core::DeviceId;
+    use tieline_core::{DeviceId, Instant};
     use tokio::sync::mpsc;
 
     #[test]
@@ -211,5 +220,36 @@ mod tests {
             assert_eq!(told, receipt(shard));
             assert!(inputs.try_recv().is_err());
         }
+    }
+
+    #[test]
+    fn a_shard_that_is_busy_hears_later_what_is_stored() {
+        const DEVICES: u16 = 20;
+        let (mut bus, _rest) = alone();
+        let (sender, mut inputs) = mpsc::channel(4);
+        bus.set_field(vec![sender]);
+        let receipt = |device| field::Receipt {
+            shard: 0,
+            device: DeviceId(device),
+            lane: Lane::Main,
+            fragments: 1,
+            is_past: false,
+        };
+        let stored = (0..DEVICES).map(|device| Receipt::Field(receipt(device.into()))).collect();
+        let now = Now::default();
+        bus.handle_stored(now, stored, true);
+        let mut told = Vec::new();
+        loop {
+            let heard = std::iter::from_fn(|| inputs.try_recv().ok()).count();
+            told.push(heard);
+            if heard == 0 {
+                break;
+            }
+            let is_busy = !bus.untold.is_empty();
+            let due = bus.deadline(now, Instant(u64::MAX));
+            assert!(!is_busy || due <= now.mono + UNTOLD_EVERY, "nothing wakes the bus");
+            bus.tell_untold();
+        }
+        assert_eq!(told, [4, 4, 4, 4, 4, 0]);
     }
 }

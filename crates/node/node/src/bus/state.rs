@@ -97,8 +97,9 @@ pub struct Bus {
     pub(super) recorder: Recorder<Receipt>,
     pub(super) commands: Commands<Answer>,
     pub(super) field: Vec<mpsc::Sender<FieldInput>>,
-    /// Receipts for shards that the bus has not been told of yet: one for each of their devices at most.
-    pub(super) early: Vec<field::Receipt>,
+    /// Receipts that field shards are still to be told, in order: a shard is busy, or has only just started. A device has one
+    /// for each of its lanes at most, and one for its past.
+    pub(super) untold: Vec<field::Receipt>,
     /// The topics of devices.
     pub(super) ownership: Ownership,
     pub(super) counters: BusCounters,
@@ -152,7 +153,7 @@ impl Bus {
             recorder,
             commands,
             field: Vec::new(),
-            early: Vec::new(),
+            untold: Vec::new(),
             ownership: Ownership::default(),
             counters: BusCounters::default(),
             ends: Ends::default(),

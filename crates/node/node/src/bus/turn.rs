@@ -20,6 +20,8 @@ const FEED_EVERY: Duration = Duration::from_millis(100);
 const SNAPSHOTS_A_TURN: Duration = Duration::from_micros(500);
 /// How soon a snapshot goes on that waits for a slow client.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(10);
+/// How soon a busy field shard is told again what is stored.
+pub(super) const UNTOLD_EVERY: Duration = Duration::from_millis(5);
 
 /// When the bus's loop has its next turn.
 #[derive(Debug)]
@@ -152,6 +154,7 @@ impl Bus {
 
     /// Does what is due by time. It makes messages: it comes before anything is sent.
     fn handle_timeouts(&mut self, now: Now) {
+        self.tell_untold();
         self.finish_commands(now);
         self.remove_expired(now);
         self.remove_due(now);
@@ -209,7 +212,7 @@ impl Bus {
         self.publish_notices(now);
     }
 
-    fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {
+    pub(super) fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {
         let guard = self.guard().and_then(Guard::timeout);
         let timeouts = [
             self.commands.timeout(),
@@ -228,6 +231,9 @@ impl Bus {
         }
         if self.replaying.len() > 0 {
             deadline = deadline.min(now.mono + SNAPSHOT_EVERY);
+        }
+        if !self.untold.is_empty() {
+            deadline = deadline.min(now.mono + UNTOLD_EVERY);
         }
         deadline
     }
