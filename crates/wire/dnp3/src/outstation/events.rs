@@ -58,6 +58,17 @@ pub(super) enum Mark {
     Written,
 }
 
+/// What events of one kind have in common: all but octet strings, which differ in their length, are reported as one group and
+/// variation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) point_type: PointType,
+    pub(super) class: EventClass,
+    pub(super) variation: u8,
+    /// It tells of a control (groups 13 and 43): the flags are its status, the bits what was commanded.
+    pub(super) is_command: bool,
+}
+
 /// One event: 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
@@ -66,14 +77,10 @@ pub(super) struct Event {
     millis_low: u32,
     millis_high: u16,
     pub(super) index: u16,
-    pub(super) point_type: PointType,
-    pub(super) flags: Flags,
-    pub(super) class: EventClass,
-    pub(super) variation: u8,
+    pub(super) kind: Kind,
     pub(super) mark: Mark,
+    pub(super) flags: Flags,
     synchronized: bool,
-    /// It tells of a control (groups 13 and 43): the flags are its status, the bits what was commanded.
-    pub(super) is_command: bool,
 }
 
 const _: () = assert!(size_of::<Event>() == 24);
@@ -81,7 +88,7 @@ const _: () = assert!(size_of::<Event>() == 24);
 impl Event {
     /// The group that it is reported in.
     pub(super) const fn group(&self) -> u8 {
-        match (self.is_command, self.point_type) {
+        match (self.kind.is_command, self.kind.point_type) {
             (true, PointType::BinaryOutput) => 13,
             (true, PointType::AnalogOutput) => 43,
             (_, point_type) => point_type.event_group(),
@@ -100,14 +107,6 @@ impl Event {
 
     fn is_waiting(&self) -> bool {
         self.mark != Mark::Written
-    }
-
-    /// Whether it is reported as the same group and variation. Octet strings differ in their length.
-    fn is_like(&self, other: &Self) -> bool {
-        self.point_type == other.point_type
-            && self.variation == other.variation
-            && self.is_command == other.is_command
-            && self.point_type != PointType::OctetString
     }
 }
 
@@ -129,11 +128,11 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    fn holds(self, event: &Event) -> bool {
+    fn holds(self, kind: Kind) -> bool {
         match self {
-            Self::Classes(classes) => classes.contains(event.class.into()),
-            Self::Type(point_type) => event.point_type == point_type && !event.is_command,
-            Self::Commands(point_type) => event.point_type == point_type && event.is_command,
+            Self::Classes(classes) => classes.contains(kind.class.into()),
+            Self::Type(point_type) => kind.point_type == point_type && !kind.is_command,
+            Self::Commands(point_type) => kind.point_type == point_type && kind.is_command,
         }
     }
 }
@@ -230,13 +229,10 @@ impl EventBuffer {
             millis_low: u32::from_le_bytes([a, b, c, d]),
             millis_high: u16::from_le_bytes([e, f]),
             index,
-            point_type,
-            flags: change.flags,
-            class: change.class,
-            variation: change.event_variation,
+            kind: Kind { point_type, class: change.class, variation: change.event_variation, is_command },
             mark: Mark::Idle,
+            flags: change.flags,
             synchronized: stamp.synchronized,
-            is_command,
         });
         add(&mut self.counts, point_type as usize, 1);
         add(&mut self.waiting, change.class as usize, 1);
@@ -244,38 +240,41 @@ impl EventBuffer {
 
     /// Marks the idle events that a header asks for, oldest first, at most `limit`.
     pub(super) fn select(&mut self, header: u8, wanted: Wanted, limit: usize) -> usize {
-        let idle = self.events.iter_mut().filter(|e| e.mark == Mark::Idle && wanted.holds(e));
+        let idle = self.events.iter_mut().filter(|e| e.mark == Mark::Idle && wanted.holds(e.kind));
         idle.take(limit).map(|e| e.mark = Mark::Selected(header)).count()
     }
 
-    /// Gives the events with a mark to `write`, oldest first, as many of one group and variation at once as follow one
+    /// Gives the events with a mark to `write`, oldest first, at most `left` of them, as many of one kind at once as follow one
     /// another; an octet string by itself, with its bytes. `write` says how many it wrote, and whether that was for
     /// want of room. Of one class, or of all.
     pub(super) fn write_marked(
         &mut self,
         mark: Mark,
         class: Option<EventClass>,
+        left: &mut usize,
         mut write: impl FnMut(&[Event], &[u8]) -> (usize, Room),
     ) -> Room {
         let Self { events, texts, waiting, .. } = self;
-        let is_meant = |event: &Event| event.mark == mark && class.is_none_or(|class| event.class == class);
+        let is_meant = |event: &Event| event.mark == mark && class.is_none_or(|class| event.kind.class == class);
         let (front, back) = events.as_mut_slices();
         for mut rest in [front, back] {
-            while let Some(begin) = rest.iter().position(is_meant) {
-                let Some((first, others)) = rest.get_mut(begin..).and_then(<[Event]>::split_first_mut) else { break };
-                let more = others.iter().take_while(|event| is_meant(event) && event.is_like(first)).count();
-                let bytes = if first.point_type == PointType::OctetString { bytes(texts, first) } else { &[] };
-                let (run, after) = rest.split_at_mut(begin + 1 + more);
-                let run = run.get_mut(begin..).unwrap_or_default();
+            while *left > 0
+                && let Some(begin) = rest.iter().position(is_meant)
+            {
+                let (_, begun) = rest.split_at_mut(begin);
+                let Some((first, others)) = begun.split_first() else { break };
+                let is_text = first.kind.point_type == PointType::OctetString;
+                let (bytes, most) = if is_text { (bytes(texts, first), 0) } else { (&[][..], *left - 1) };
+                let is_like = |event: &&Event| event.kind == first.kind && event.mark == mark;
+                let (kind, more) = (first.kind, others.iter().take(most).take_while(is_like).count());
+                let (run, after) = begun.split_at_mut(1 + more);
                 let (written, room) = write(run, bytes);
-                let mut sent = [0_u32; 3];
-                for event in run.get_mut(..written).unwrap_or_default() {
-                    if event.is_waiting() {
-                        add(&mut sent, event.class as usize, 1);
-                    }
-                    event.mark = Mark::Written;
+                let run = run.get_mut(..written).unwrap_or_default();
+                run.iter_mut().for_each(|event| event.mark = Mark::Written);
+                *left -= run.len();
+                if mark != Mark::Written {
+                    sub(waiting, kind.class as usize, u32::try_from(run.len()).unwrap_or(u32::MAX));
                 }
-                waiting.iter_mut().zip(sent).for_each(|(waiting, sent)| *waiting = waiting.saturating_sub(sent));
                 if room == Room::Full {
                     return room;
                 }
@@ -297,7 +296,7 @@ impl EventBuffer {
             self.events.retain(|event| {
                 let keep = event.is_waiting();
                 if !keep {
-                    sub(counts, event.point_type as usize);
+                    sub(counts, event.kind.point_type as usize, 1);
                     forget_text(texts, event);
                 }
                 keep
@@ -321,7 +320,7 @@ impl EventBuffer {
     pub(super) fn rearm(&mut self) {
         for event in &mut self.events {
             if event.mark == Mark::Written {
-                add(&mut self.waiting, event.class as usize, 1);
+                add(&mut self.waiting, event.kind.class as usize, 1);
             }
             event.mark = Mark::Idle;
         }
@@ -336,7 +335,7 @@ impl EventBuffer {
     /// What was written and not confirmed waits again; what was chosen stays so.
     pub(super) fn rearm_written(&mut self) {
         for event in self.events.iter_mut().filter(|event| event.mark == Mark::Written) {
-            add(&mut self.waiting, event.class as usize, 1);
+            add(&mut self.waiting, event.kind.class as usize, 1);
             event.mark = Mark::Idle;
         }
         self.written_lost = false;
@@ -344,14 +343,7 @@ impl EventBuffer {
 
     /// Whether an event of these classes is chosen by a request that is being answered.
     pub(super) fn has_selected(&self, classes: Classes) -> bool {
-        self.events.iter().any(|e| matches!(e.mark, Mark::Selected(_)) && classes.contains(e.class.into()))
-    }
-
-    /// What a header chose and did not fit waits again.
-    pub(super) fn unselect_one(&mut self, header: u8) {
-        for event in self.events.iter_mut().filter(|event| event.mark == Mark::Selected(header)) {
-            event.mark = Mark::Idle;
-        }
+        self.events.iter().any(|e| matches!(e.mark, Mark::Selected(_)) && classes.contains(e.kind.class.into()))
     }
 
     /// What was chosen and did not fit waits again.
@@ -406,12 +398,12 @@ impl EventBuffer {
     }
 
     fn drop_oldest(&mut self, point_type: PointType) {
-        let Some(slot) = self.events.iter().position(|e| e.point_type == point_type) else { return };
+        let Some(slot) = self.events.iter().position(|e| e.kind.point_type == point_type) else { return };
         let Some(event) = self.events.remove(slot) else { return };
-        sub(&mut self.counts, point_type as usize);
+        sub(&mut self.counts, point_type as usize, 1);
         forget_text(&mut self.texts, &event);
         if event.is_waiting() {
-            sub(&mut self.waiting, event.class as usize);
+            sub(&mut self.waiting, event.kind.class as usize, 1);
         } else {
             self.written_lost = true;
         }
@@ -425,7 +417,7 @@ fn bytes<'t>(texts: &'t VecDeque<(u64, Box<[u8]>)>, event: &Event) -> &'t [u8] {
 }
 
 fn forget_text(texts: &mut VecDeque<(u64, Box<[u8]>)>, event: &Event) {
-    if event.point_type == PointType::OctetString
+    if event.kind.point_type == PointType::OctetString
         && let Ok(at) = texts.binary_search_by_key(&event.bits, |(number, _)| *number)
     {
         texts.remove(at);
@@ -442,8 +434,8 @@ fn add<T: Copy + core::ops::AddAssign>(counts: &mut [T], at: usize, by: T) {
     }
 }
 
-fn sub<T: Copy + core::ops::SubAssign + From<u8>>(counts: &mut [T], at: usize) {
+fn sub<T: Copy + core::ops::SubAssign>(counts: &mut [T], at: usize, by: T) {
     if let Some(count) = counts.get_mut(at) {
-        *count -= T::from(1);
+        *count -= by;
     }
 }

@@ -209,7 +209,10 @@ impl Reading {
     pub(super) fn write(&mut self, present: &Present<'_>, events: &mut EventBuffer, out: &mut FragmentWriter<'_>) {
         while let Some(query) = self.queries.get_mut(self.at) {
             let room = match query {
-                Query::Events { asked } => write_events(events, Mark::Selected(number(self.at)), None, *asked, out),
+                Query::Events { asked } => {
+                    let mut all = usize::MAX;
+                    write_events(events, Mark::Selected(number(self.at)), None, &mut all, *asked, out)
+                }
                 Query::Points { next, last, asked, told } => {
                     let (room, reached) = present.write_points((*next, *last), *asked, *told, out);
                     *next = reached;
@@ -230,22 +233,23 @@ impl Reading {
     }
 }
 
-/// Writes the events with a mark, of a class or of all, and marks them as written.
+/// Writes the events with a mark, of a class or of all, at most `left` of them, and marks them as written.
 pub(super) fn write_events(
     events: &mut EventBuffer,
     mark: Mark,
     class: Option<EventClass>,
+    left: &mut usize,
     asked: u8,
     out: &mut FragmentWriter<'_>,
 ) -> Room {
-    events.write_marked(mark, class, |run, bytes| {
+    events.write_marked(mark, class, left, |run, bytes| {
         let Some(first) = run.first() else { return (0, Room::Enough) };
-        let object = GroupVar::new(first.group(), if asked == 0 { first.variation } else { asked });
+        let object = GroupVar::new(first.group(), if asked == 0 { first.kind.variation } else { asked });
         let mut done = 0;
         loop {
             done += out.join_events(object, run.iter().skip(done).map(Event::sample));
             let Some(event) = run.get(done) else { return (done, Room::Enough) };
-            let value = measured(event.point_type, event.bits).unwrap_or_else(|| Measured::Bytes(bytes.into()));
+            let value = measured(event.kind.point_type, event.bits).unwrap_or_else(|| Measured::Bytes(bytes.into()));
             let point = PointRef { index: event.index, value: &value, flags: event.flags, stamp: Some(event.stamp()) };
             if out.event(object, point) == Err(WriteError::Full) {
                 return (done, Room::Full);

@@ -3,7 +3,7 @@
 use super::application::{Application, Solicited};
 use super::config::OutstationConfig;
 use super::database::DatabaseError;
-use super::events::{Mark, Room, Wanted};
+use super::events::Mark;
 use super::read::{Present, Reading, write_events};
 use super::timers::Timer;
 use super::unsolicited::Phase;
@@ -18,8 +18,16 @@ use tieline_core::{Instant, Now};
 const FRAGMENT_BYTES_MIN: u16 = 272;
 const FRAGMENT_BYTES_MAX: u16 = 2048;
 
-/// The mark of events that are reported between fragments: beyond the headers of any read.
-const INTERRUPTS: u8 = u8::MAX;
+/// What an unsolicited response reports.
+#[derive(Clone, Copy)]
+enum Report {
+    /// Nothing: there is an outstation.
+    Null,
+    /// Events that wait, of some classes, as many as one response may have.
+    New(Classes, u16),
+    /// What it reported before: the same bytes, the same events in the same order under the same indications.
+    Again,
+}
 
 const CLASSES: [EventClass; 3] = [EventClass::Class1, EventClass::Class2, EventClass::Class3];
 
@@ -214,21 +222,18 @@ impl Application {
         match self.unsolicited.phase {
             Phase::Null => {
                 self.unsolicited.iin = self.iin();
-                self.write_report(out, None);
+                self.write_report(out, Report::Null);
                 self.unsolicited.phase = Phase::AwaitsNull;
                 self.stats.unsolicited += 1;
             }
             Phase::Ready if self.is_due() => {
-                self.choose_events(0, self.unsolicited.enabled, config.events_max);
-                if self.write_report(out, Some(Mark::Selected(0))) == Room::Full {
-                    self.events.unselect();
-                }
+                self.write_report(out, Report::New(self.unsolicited.enabled, config.events_max));
                 self.end_hold();
                 self.unsolicited.phase = Phase::Awaits;
                 self.stats.unsolicited += 1;
             }
             Phase::Repeat => {
-                self.write_report(out, Some(Mark::Written));
+                self.write_report(out, Report::Again);
                 self.unsolicited.repetitions = self.unsolicited.repetitions.saturating_add(1);
                 self.unsolicited.phase = Phase::Awaits;
                 self.stats.unsolicited_repeated += 1;
@@ -271,9 +276,7 @@ impl Application {
 
     fn interrupt_reading(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
         let Some(config) = self.config.unsolicited else { return false };
-        self.choose_events(INTERRUPTS, self.protection(), config.events_max);
-        self.write_report(out, Some(Mark::Selected(INTERRUPTS)));
-        self.events.unselect_one(INTERRUPTS);
+        self.write_report(out, Report::New(self.protection(), config.events_max));
         self.end_hold();
         self.unsolicited.phase = Phase::Awaits;
         self.stats.unsolicited += 1;
@@ -282,39 +285,30 @@ impl Application {
         true
     }
 
-    /// Class 1 first, each class in the order of its events.
-    fn choose_events(&mut self, header: u8, classes: Classes, events_max: u16) {
-        let mut left = usize::from(events_max.max(1));
-        for class in CLASSES {
-            if classes.contains(class.into()) && self.events.waiting(class.into()) > 0 {
-                left -= self.events.select(header, Wanted::Classes(class.into()), left);
-            }
-        }
-    }
-
-    /// Writes an unsolicited response with the events of a mark. A repetition is the same bytes: the same events in the
-    /// same order under the same indications.
-    fn write_report(&mut self, out: &mut Vec<u8>, mark: Option<Mark>) -> Room {
+    /// Writes an unsolicited response: class 1 first, each class in the order of its events.
+    fn write_report(&mut self, out: &mut Vec<u8>, report: Report) {
         let control = AppControl::unsolicited(self.unsolicited.sequence);
         let bytes_max = self.bytes_max();
         let mut writer =
             FragmentWriter::response(out, bytes_max, control, Function::UnsolicitedResponse, self.unsolicited.iin)
                 .with_index_max(self.database.index_max());
-        let mut room = Room::Enough;
-        for class in CLASSES {
+        let (mark, classes, mut left) = match report {
+            Report::Null => return,
+            Report::New(classes, events_max) => (Mark::Idle, classes, usize::from(events_max.max(1))),
             // What was written before no longer waits.
-            if let Some(mark) = mark.filter(|mark| *mark == Mark::Written || self.events.waiting(class.into()) > 0)
-                && write_events(&mut self.events, mark, Some(class), 0, &mut writer) == Room::Full
-            {
-                room = Room::Full;
+            Report::Again => (Mark::Written, Classes::EVENTS, usize::MAX),
+        };
+        for class in CLASSES {
+            let has_some = mark == Mark::Written || self.events.waiting(class.into()) > 0;
+            if classes.contains(class.into()) && has_some {
+                write_events(&mut self.events, mark, Some(class), &mut left, 0, &mut writer);
             }
         }
-        if let Some(Mark::Selected(_)) = mark {
+        if mark == Mark::Idle {
             self.unsolicited.iin = self.iin();
             writer.set_iin(self.unsolicited.iin);
             self.events.tell_overflow();
         }
-        room
     }
 }
 

@@ -16,6 +16,7 @@ enum Step {
     Command(EventClass),
     Select(u8, Wanted, usize),
     Write(u8, usize),
+    Report(EventClass, usize),
     Confirm,
     Rearm,
     Unselect,
@@ -53,6 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => class().prop_map(Step::Command),
         3 => (0..3u8, wanted(), 0..6usize).prop_map(|(h, w, n)| Step::Select(h, w, n)),
         6 => (0..3u8, 0..6usize).prop_map(|(h, n)| Step::Write(h, n)),
+        3 => (class(), 1..6usize).prop_map(|(c, n)| Step::Report(c, n)),
         2 => Just(Step::Confirm),
         1 => Just(Step::Rearm),
         1 => Just(Step::Unselect),
@@ -90,6 +92,10 @@ fn apply(model: &mut Vec<Modelled>, step: Step, number: u16) {
             let selected = model.iter_mut().filter(|e| e.mark == Mark::Selected(header));
             selected.take(count).for_each(|e| e.mark = Mark::Written);
         }
+        Step::Report(class, limit) => {
+            let idle = model.iter_mut().filter(|e| e.mark == Mark::Idle && e.class == class);
+            idle.take(limit).for_each(|e| e.mark = Mark::Written);
+        }
         Step::Confirm => model.retain(|e| e.mark != Mark::Written),
         Step::Rearm => model.iter_mut().for_each(|e| e.mark = Mark::Idle),
         Step::Unselect => {
@@ -114,6 +120,10 @@ fn apply_to_buffer(buffer: &mut EventBuffer, step: Step, number: u16) {
             buffer.select(header, wanted, limit);
         }
         Step::Write(header, count) => write_first(buffer, Mark::Selected(header), count),
+        Step::Report(class, limit) => {
+            let mut left = limit;
+            buffer.write_marked(Mark::Idle, Some(class), &mut left, |run, _| (run.len(), Room::Enough));
+        }
         Step::Confirm => {
             buffer.confirm();
         }
@@ -124,11 +134,11 @@ fn apply_to_buffer(buffer: &mut EventBuffer, step: Step, number: u16) {
 
 /// Writes the first events with a mark.
 fn write_first(buffer: &mut EventBuffer, mark: Mark, count: usize) {
-    let mut left = count;
-    buffer.write_marked(mark, None, |run, bytes| {
-        let like = |event: &Event| (event.point_type, event.is_command, event.mark, event.variation);
+    let (mut left, mut all) = (count, usize::MAX);
+    buffer.write_marked(mark, None, &mut all, |run, bytes| {
+        let like = |event: &Event| (event.kind, event.mark);
         assert!(run.iter().all(|event| like(event) == like(&run[0])));
-        if run[0].point_type == PointType::OctetString {
+        if run[0].kind.point_type == PointType::OctetString {
             assert_eq!((run.len(), bytes), (1, &run[0].index.to_le_bytes()[..]));
         }
         let written = left.min(run.len());
@@ -140,10 +150,10 @@ fn write_first(buffer: &mut EventBuffer, mark: Mark, count: usize) {
 fn all(buffer: &EventBuffer) -> Vec<Modelled> {
     let event = |e: &Event| Modelled {
         number: e.index,
-        point_type: e.point_type,
-        class: e.class,
+        point_type: e.kind.point_type,
+        class: e.kind.class,
         mark: e.mark,
-        is_command: e.is_command,
+        is_command: e.kind.is_command,
     };
     buffer.iter().map(event).collect()
 }
