@@ -14,6 +14,7 @@ mod bacnet;
 mod bus;
 mod delta;
 mod dnp3;
+mod goose;
 mod kept;
 mod meter;
 mod modbus;
@@ -22,6 +23,7 @@ mod paths;
 mod poll;
 mod room;
 mod seal;
+mod series;
 mod topics;
 mod values;
 

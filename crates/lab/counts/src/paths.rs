@@ -1,7 +1,7 @@
 //! The paths, in the order in which data go through a node.
 
 use crate::meter::HotPath;
-use crate::{bacnet, bus, delta, dnp3, kept, modbus, mqtt, poll, seal, topics};
+use crate::{bacnet, bus, delta, dnp3, goose, kept, modbus, mqtt, poll, seal, series, topics};
 
 /// All of them. A count is of some ten million instructions: more is slow, fewer do not even out.
 pub const PATHS: &[HotPath] = &[
@@ -40,6 +40,12 @@ pub const PATHS: &[HotPath] = &[
         times: 100,
         what: "a device is asked for 18 values with status flags at once, and the answer is read",
         prepare: bacnet::read,
+    },
+    HotPath {
+        name: "goose-read",
+        times: 1000,
+        what: "a frame with 16 changed values is read, and a subscription takes it",
+        prepare: goose::read,
     },
     HotPath {
         name: "poll-round",
@@ -128,6 +134,13 @@ pub const PATHS: &[HotPath] = &[
         what: "a last value, an owed message and its end are written and read",
         prepare: kept::ledger,
     },
+    HotPath {
+        name: "series-write",
+        times: 3,
+        what: "four columns of 3600 samples become chunks",
+        prepare: series::write,
+    },
+    HotPath { name: "series-read", times: 3, what: "the samples of these chunks are read", prepare: series::read },
     HotPath {
         name: "seal-batch",
         times: 20,

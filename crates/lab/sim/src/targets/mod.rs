@@ -15,13 +15,14 @@ mod mqtt;
 mod packets;
 mod pair;
 mod rsfn;
+mod series;
 mod websocket;
 
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 37] = [
+pub const TARGETS: [(&str, Target); 38] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -58,6 +59,7 @@ pub const TARGETS: [(&str, Target); 37] = [
     ("rsfn_header", rsfn::header),
     ("rsfn_envelope", rsfn::envelope),
     ("rsfn_inflate", rsfn::compressed),
+    ("series_chunk", series::chunk),
     ("websocket", websocket::either_side),
 ];
 

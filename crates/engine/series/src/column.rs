@@ -1,0 +1,301 @@
+//! Samples in memory, field by field.
+
+use crate::runs::Runs;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use tieline_core::{Body, Quality, Timestamp, Value};
+
+/// What a sample holds, as history keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Datum {
+    /// A double.
+    Float(f64),
+    /// An integer.
+    Int(i64),
+    /// A two-state value.
+    Bool(bool),
+    /// Words, UTF-8.
+    Text(Bytes),
+    /// Bytes without a known meaning.
+    Bytes(Bytes),
+    /// Nothing is known.
+    Null,
+    /// A payload as it was published, which is no point.
+    Opaque(Bytes),
+}
+
+/// One sample of a topic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// When.
+    pub time: Timestamp,
+    /// What.
+    pub datum: Datum,
+    /// How far it may be trusted.
+    pub quality: Quality,
+}
+
+impl Sample {
+    /// The sample of a body. A point's own time is not looked at.
+    #[must_use]
+    pub fn new(time: Timestamp, body: &Body) -> Self {
+        let (datum, quality) = match body {
+            Body::Opaque(payload) => (Datum::Opaque(payload.clone()), Quality::GOOD),
+            Body::Point(point) => (Datum::of(&point.value), point.quality),
+            Body::Published(point) => (Datum::of(point.value()), point.quality()),
+        };
+        Self { time, datum, quality }
+    }
+}
+
+impl Datum {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(state) => Self::Bool(*state),
+            Value::Int(integer) => Self::Int(*integer),
+            Value::Float(double) => Self::Float(*double),
+            Value::Text(text) => Self::Text(Bytes::copy_from_slice(text.as_bytes())),
+            Value::Bytes(bytes) => Self::Bytes(Bytes::copy_from_slice(bytes)),
+        }
+    }
+
+    pub(crate) const fn kind(&self) -> Kind {
+        match self {
+            Self::Float(_) => Kind::Float,
+            Self::Int(_) => Kind::Int,
+            Self::Bool(_) => Kind::Bool,
+            Self::Text(_) => Kind::Text,
+            Self::Bytes(_) => Kind::Bytes,
+            Self::Null => Kind::Null,
+            Self::Opaque(_) => Kind::Opaque,
+        }
+    }
+
+    /// The value as a number: `true` is 1.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a sum takes doubles; the exact integer stays in the sample")]
+    pub const fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Float(double) => Some(*double),
+            Self::Int(integer) => Some(*integer as f64),
+            Self::Bool(state) => Some(if *state { 1.0 } else { 0.0 }),
+            Self::Text(_) | Self::Bytes(_) | Self::Null | Self::Opaque(_) => None,
+        }
+    }
+}
+
+/// Samples of one kind and one quality.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch<'c> {
+    pub(crate) times: &'c [i64],
+    pub(crate) data: Data<'c>,
+    pub(crate) quality: Quality,
+}
+
+impl<'c> Stretch<'c> {
+    /// The samples before a place, and those from it on.
+    pub(crate) fn split_at(self, place: usize) -> (Self, Self) {
+        let (before, behind) = self.times.split_at(place.min(self.times.len()));
+        let (data, rest) = self.data.split_at(place);
+        (Self { times: before, data, ..self }, Self { times: behind, data: rest, ..self })
+    }
+
+    pub(crate) fn sample(&self, place: usize) -> Option<Sample> {
+        let time = Timestamp::from_micros(*self.times.get(place)?);
+        Some(Sample { time, datum: self.data.at(place), quality: self.quality })
+    }
+
+    pub(crate) fn into_samples(self) -> impl Iterator<Item = Sample> + use<'c> {
+        (0..self.times.len()).filter_map(move |place| self.sample(place))
+    }
+}
+
+/// What samples of one kind hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Data<'c> {
+    Floats(&'c [f64]),
+    Ints(&'c [i64]),
+    Bools(&'c [i64]),
+    Texts(&'c [Bytes]),
+    Bytes(&'c [Bytes]),
+    Nulls,
+    Opaque(&'c [Bytes]),
+}
+
+impl<'c> Data<'c> {
+    fn split_at(self, place: usize) -> (Self, Self) {
+        fn halves<'c, T>(all: &'c [T], place: usize, of: fn(&'c [T]) -> Data<'c>) -> (Data<'c>, Data<'c>) {
+            let (before, behind) = all.split_at(place.min(all.len()));
+            (of(before), of(behind))
+        }
+        match self {
+            Self::Floats(floats) => halves(floats, place, Data::Floats),
+            Self::Ints(integers) => halves(integers, place, Data::Ints),
+            Self::Bools(integers) => halves(integers, place, Data::Bools),
+            Self::Texts(blobs) => halves(blobs, place, Data::Texts),
+            Self::Bytes(blobs) => halves(blobs, place, Data::Bytes),
+            Self::Nulls => (Self::Nulls, Self::Nulls),
+            Self::Opaque(blobs) => halves(blobs, place, Data::Opaque),
+        }
+    }
+
+    fn at(&self, place: usize) -> Datum {
+        let integer = |integers: &[i64]| integers.get(place).copied().unwrap_or_default();
+        let blob = |blobs: &[Bytes]| blobs.get(place).cloned().unwrap_or_default();
+        match self {
+            Self::Floats(floats) => Datum::Float(floats.get(place).copied().unwrap_or_default()),
+            Self::Ints(integers) => Datum::Int(integer(integers)),
+            Self::Bools(integers) => Datum::Bool(integer(integers) != 0),
+            Self::Texts(blobs) => Datum::Text(blob(blobs)),
+            Self::Bytes(blobs) => Datum::Bytes(blob(blobs)),
+            Self::Nulls => Datum::Null,
+            Self::Opaque(blobs) => Datum::Opaque(blob(blobs)),
+        }
+    }
+}
+
+/// Takes the first `length` from `rest`, or as many as there are.
+fn cut<'c, T>(rest: &mut &'c [T], length: usize) -> &'c [T] {
+    let (first, others) = rest.split_at(length.min(rest.len()));
+    *rest = others;
+    first
+}
+
+/// Which of a [`Datum`]'s forms. The numbers are those of the store's column `kind`, and stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Float,
+    Int,
+    Bool,
+    Text,
+    Bytes,
+    Null,
+    Opaque,
+}
+
+impl Kind {
+    const ALL: [Self; 7] = [Self::Float, Self::Int, Self::Bool, Self::Text, Self::Bytes, Self::Null, Self::Opaque];
+
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+impl From<Kind> for u64 {
+    fn from(kind: Kind) -> Self {
+        kind as Self
+    }
+}
+
+/// Samples of one topic, in the order in which they came or by time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column {
+    /// Microseconds since 1970.
+    pub(crate) times: Vec<i64>,
+    pub(crate) qualities: Runs<u16>,
+    pub(crate) kinds: Runs<Kind>,
+    pub(crate) floats: Vec<f64>,
+    /// Integers and two-state values.
+    pub(crate) integers: Vec<i64>,
+    /// Texts, bytes and payloads.
+    pub(crate) blobs: Vec<Bytes>,
+    pub(crate) blob_bytes: usize,
+    pub(crate) is_unsorted: bool,
+}
+
+impl Column {
+    /// Adds a sample behind the others.
+    pub fn push(&mut self, sample: Sample) {
+        let Sample { time, datum, quality } = sample;
+        let time = time.micros();
+        self.is_unsorted |= self.times.last().is_some_and(|last| *last > time);
+        self.times.push(time);
+        self.qualities.push(quality.bits());
+        self.kinds.push(datum.kind());
+        match datum {
+            Datum::Float(double) => self.floats.push(double),
+            Datum::Int(integer) => self.integers.push(integer),
+            Datum::Bool(state) => self.integers.push(i64::from(state)),
+            Datum::Text(bytes) | Datum::Bytes(bytes) | Datum::Opaque(bytes) => {
+                self.blob_bytes += bytes.len();
+                self.blobs.push(bytes);
+            }
+            Datum::Null => {}
+        }
+    }
+
+    /// How many samples it has.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// Bytes that it takes in memory.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        let numbers = self.times.capacity() + self.floats.capacity() + self.integers.capacity();
+        let blobs = self.blobs.capacity() * size_of::<Bytes>() + self.blob_bytes;
+        numbers * size_of::<i64>() + blobs + self.qualities.bytes() + self.kinds.bytes()
+    }
+
+    /// The samples, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = Sample> {
+        self.stretches().flat_map(Stretch::into_samples)
+    }
+
+    /// The samples, as many together as follow one another with one kind and one quality.
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
+        let (mut kinds, mut qualities) = (self.kinds.runs().iter(), self.qualities.runs().iter());
+        let (mut kind, mut quality) = (kinds.next().copied(), qualities.next().copied());
+        let (mut times, mut floats) = (self.times.as_slice(), self.floats.as_slice());
+        let (mut integers, mut blobs) = (self.integers.as_slice(), self.blobs.as_slice());
+        core::iter::from_fn(move || {
+            let ((of, kind_left), (bits, quality_left)) = (kind?, quality?);
+            let length = kind_left.min(quality_left);
+            let data = match of {
+                Kind::Float => Data::Floats(cut(&mut floats, length)),
+                Kind::Int => Data::Ints(cut(&mut integers, length)),
+                Kind::Bool => Data::Bools(cut(&mut integers, length)),
+                Kind::Text => Data::Texts(cut(&mut blobs, length)),
+                Kind::Bytes => Data::Bytes(cut(&mut blobs, length)),
+                Kind::Null => Data::Nulls,
+                Kind::Opaque => Data::Opaque(cut(&mut blobs, length)),
+            };
+            kind = if kind_left == length { kinds.next().copied() } else { Some((of, kind_left - length)) };
+            quality =
+                if quality_left == length { qualities.next().copied() } else { Some((bits, quality_left - length)) };
+            Some(Stretch { times: cut(&mut times, length), data, quality: Quality::from_bits(bits) })
+        })
+    }
+
+    /// Puts the samples in order of time; those of one time keep theirs.
+    pub fn sort(&mut self) {
+        if !self.is_unsorted {
+            return;
+        }
+        let mut samples: Vec<Sample> = self.iter().collect();
+        samples.sort_by_key(|sample| sample.time);
+        *self = samples.into_iter().collect();
+    }
+
+    /// Whether the samples are in order of time.
+    #[must_use]
+    pub const fn is_sorted(&self) -> bool {
+        !self.is_unsorted
+    }
+}
+
+impl FromIterator<Sample> for Column {
+    fn from_iter<I: IntoIterator<Item = Sample>>(samples: I) -> Self {
+        let mut column = Self::default();
+        samples.into_iter().for_each(|sample| column.push(sample));
+        column
+    }
+}
