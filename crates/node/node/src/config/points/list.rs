@@ -410,3 +410,40 @@ fn is_second(place: &PointAddress, seen: &mut Seen) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::columns;
+    use crate::config::ProtocolName;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// The page with the columns of a protocol's lists.
+    const fn page(protocol: ProtocolName) -> &'static str {
+        match protocol {
+            ProtocolName::Dnp3 => "devices.md",
+            ProtocolName::Modbus => "modbus.md",
+            ProtocolName::Bacnet => "bacnet.md",
+            ProtocolName::Iec104 => "iec104.md",
+            ProtocolName::Goose => "goose.md",
+            ProtocolName::Simulated => "simulated.md",
+        }
+    }
+
+    /// The names in the first cells of a page's table of columns.
+    fn documented(text: &str) -> BTreeSet<&str> {
+        let rows = text.lines().skip_while(|line| !line.starts_with("| column |"));
+        let cells = rows.take_while(|line| line.starts_with('|')).filter_map(|line| line.split('|').nth(1));
+        cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
+    }
+
+    #[test]
+    fn the_columns_of_a_protocol_are_those_of_its_page() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
+        for protocol in ProtocolName::ALL {
+            let text = std::fs::read_to_string(docs.join(page(protocol))).expect("the page of a protocol");
+            let known: BTreeSet<&str> = columns(protocol).into_iter().collect();
+            assert_eq!(documented(&text), known, "{}", page(protocol));
+        }
+    }
+}
