@@ -27,6 +27,65 @@ class Iec104Device(ListedDevice):
 START_ACT, START_CON, TEST_ACT, TEST_CON = (bytes([0x68, 4, code, 0, 0, 0]) for code in (0x07, 0x0B, 0x43, 0x83))
 
 
+class Path:
+    """One way to a station: connections are passed on, bytes are held back where a test says, and all of it can be cut."""
+
+    def __init__(self, target):
+        host, port = target.rsplit(":", 1)
+        self.target = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        # What passes: to the station, from the station.
+        self.passes, self.is_cut, self.ends = [True, True], False, []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.is_cut:
+                client.close()
+                continue
+            station = socket.create_connection(self.target)
+            self.ends += [client, station]
+            for way, source, sink in ((0, client, station), (1, station, client)):
+                threading.Thread(target=self._pass, args=(way, source, sink), daemon=True).start()
+
+    def _pass(self, way, source, sink):
+        try:
+            while data := source.recv(65536):
+                if self.passes[way]:
+                    sink.sendall(data)
+        except OSError:
+            pass
+        self._end(source, sink)
+
+    @staticmethod
+    def _end(*ends):
+        for end in ends:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        """Ends all connections, and each that comes."""
+        self.is_cut = True
+        self._end(*self.ends)
+
+    def mend(self):
+        self.is_cut, self.passes = False, [True, True]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.cut()
+        self.listener.close()
+
+
 class RawStation:
     """A listener that answers as a test says; each connection is served by one call, with what it needs to talk."""
 
