@@ -8,17 +8,19 @@
 //! ```
 //!
 //! What all connections of a station share is in its [`Database`]. What waits for one connection ends with it: a client
-//! interrogates when it connects.
+//! interrogates when it connects. The connections of a [`Group`] share what waits, and one of them is started at a time.
 
 mod config;
 mod database;
 mod output;
+mod reports;
 mod requests;
 
 pub use config::{Change, CommandAnswer, Freeze, ServerConfig, ServerCounters, ServerEvent};
 pub use database::{Database, DatabaseError, Point, SelectRule};
+pub use reports::Group;
 
-use self::output::{Job, Output};
+use self::output::{Job, Outgoing, Output};
 use crate::apdu::{Apdu, ApduError, Framer};
 use crate::asdu::CauseCode;
 use crate::link::{Link, LinkCounters, LinkError, Received};
@@ -80,7 +82,13 @@ impl Server {
         }
     }
 
-    /// Tells the client of a change, as soon as data transfer is started.
+    /// Makes the connection one of a redundancy group, as soon as it is there. When its client starts it, the one of the group
+    /// that was started before is closed as soon as its session is nudged.
+    pub fn join(&mut self, group: &Group) {
+        self.output.join(group);
+    }
+
+    /// Tells the client of a change, as soon as data transfer is started. A [`Group`] is told itself.
     pub fn report(&mut self, change: Change) {
         if self.is_connected && !self.is_closing {
             self.counters.reports_dropped += self.output.report(change);
@@ -162,6 +170,7 @@ impl Server {
             Received::Asdu(asdu) => self.handle_asdu(now, asdu),
             Received::Started if was_started => {}
             Received::Started => {
+                self.output.reports.borrow_mut().activate(self.connection);
                 self.events.push_back(ServerEvent::Started);
                 self.cyclic_due = self.config.cyclic_every.map(|every| now.mono + every);
             }
@@ -173,6 +182,7 @@ impl Server {
             }
             Received::Broken(error) => self.close(error),
         }
+        self.output.reports.borrow_mut().acknowledged(self.connection, self.link.acknowledged());
         !self.is_closing && self.events.len() < EVENTS_MAX
     }
 
@@ -187,7 +197,7 @@ impl Server {
     fn close(&mut self, error: LinkError) {
         if !self.is_closing {
             self.is_closing = true;
-            self.counters.broken += 1;
+            self.counters.broken += u64::from(error != LinkError::Replaced);
             self.stop();
             self.events.push_back(ServerEvent::Closing(error));
         }
@@ -226,6 +236,7 @@ impl Machine for Server {
         self.framer.clear();
         self.link.disconnected();
         self.events.clear();
+        self.output.reports.borrow_mut().release(self.connection);
         self.output = Output::new(self.config.reports_max);
         (self.is_connected, self.is_closing) = (false, false);
     }
@@ -257,15 +268,21 @@ impl Machine for Server {
         if !self.is_connected || self.is_closing {
             return false;
         }
+        if self.link.is_started() && self.output.reports.borrow().is_replaced(self.connection) {
+            self.close(LinkError::Replaced);
+            return false;
+        }
         if self.link.control(now.mono, out) {
             return true;
         }
         if !self.link.may_send() {
             return false;
         }
-        let Some((asdu, reported)) = self.output.next(&self.database.borrow(), now) else { return false };
+        let Some(next) = self.output.next(&self.database.borrow(), now) else { return false };
+        let Outgoing { asdu, changes, reported } = next;
         self.counters.reported += reported;
-        self.link.send(now.mono, &asdu, out);
+        let number = self.link.send(now.mono, &asdu, out);
+        self.output.reports.borrow_mut().sent(number, changes);
         true
     }
 
