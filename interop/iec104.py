@@ -1,6 +1,8 @@
 """IEC 60870-5-104 stations of a node under test, and a station of bare bytes."""
 
+import select
 import socket
+import ssl
 import threading
 
 from listed import ListedDevice
@@ -83,6 +85,57 @@ class Path:
 
     def __exit__(self, *_):
         self.cut()
+        self.listener.close()
+
+
+def tls_context(folder, *, shows_certificate=True):
+    """A client of TLS with `client.pem`, `client.key` and `authority.pem` of a folder."""
+    context = ssl.create_default_context(cafile=f"{folder}/authority.pem")
+    if shows_certificate:
+        context.load_cert_chain(f"{folder}/client.pem", f"{folder}/client.key")
+    return context
+
+
+class Tunnel:
+    """A listener for one plain client at a time, whose bytes go on to `target` over TLS."""
+
+    def __init__(self, target, context):
+        host, port = target.rsplit(":", 1)
+        self.target, self.context = (host, int(port)), context
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            with client, self.connect() as station:
+                try:
+                    self._pass(client, station)
+                except OSError:
+                    pass
+
+    def connect(self):
+        return self.context.wrap_socket(socket.create_connection(self.target), server_hostname=self.target[0])
+
+    @staticmethod
+    def _pass(client, station):
+        while True:
+            ready = [station] if station.pending() else select.select([client, station], [], [])[0]
+            for source, sink in ((client, station), (station, client)):
+                if source in ready:
+                    data = source.recv(65536)
+                    if not data:
+                        return
+                    sink.sendall(data)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.listener.close()
 
 

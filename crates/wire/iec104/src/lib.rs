@@ -39,5 +39,5 @@ pub use client::{
 pub use link::{Link, LinkConfig, LinkCounters, LinkError, Received};
 pub use server::{
     Change, CommandAnswer, Database, DatabaseError, Freeze, Group, Point, SelectRule, Server, ServerConfig,
-    ServerCounters, ServerEvent,
+    ServerCounters, ServerEvent, Treatment,
 };

@@ -350,6 +350,25 @@ mod tests {
     }
 
     #[test]
+    fn a_list_says_how_a_server_sends_a_point() {
+        let list = |rows: &str| format!("name,type,index,group,cyclic\n{rows}");
+        let rows = "a,scaled,1,16,true\nb,integrated-totals,2,4,\nc,scaled,3,,\n";
+        let device = read("address='r:2404'", &list(rows)).unwrap();
+        let served = device.points.iter().map(|point| point.address.iec104().unwrap().served);
+        let served: Vec<_> = served.map(|served| (served.group, served.is_cyclic)).collect();
+        assert_eq!(served, [(16, true), (4, false), (0, false)]);
+        let check = |row: &str, expect: &str| {
+            check_wrong("address='r:2404'", &list(row), &[&format!("p.csv:2:1: {expect}")]);
+        };
+        check("a,scaled,1,17,\n", "group: found \"17\", expected a whole number from 1 to 16 for this type");
+        check("a,integrated-totals,1,5,\n", "group: found \"5\", expected a whole number from 1 to 4 for this type");
+        check(
+            "a,integrated-totals,1,,true\n",
+            "cyclic: found \"true\", expected false: counters are not sent at intervals",
+        );
+    }
+
+    #[test]
     fn what_is_wrong_with_a_list_is_told() {
         let addresses = "expected a whole number from 0 to 16777215, which is an information object address";
         let check = |row: &str, expect: &str| {

@@ -15,12 +15,14 @@ mod database;
 mod output;
 mod reports;
 mod requests;
+mod treatment;
 
-pub use config::{Change, CommandAnswer, Freeze, ServerConfig, ServerCounters, ServerEvent};
+pub use config::{Change, CommandAnswer, Freeze, ServerConfig, ServerCounters, ServerEvent, Treatment};
 pub use database::{Database, DatabaseError, Point, SelectRule};
 pub use reports::Group;
 
 use self::output::{Job, Outgoing, Output};
+use self::treatment::Held;
 use crate::apdu::{Apdu, ApduError, Framer};
 use crate::asdu::CauseCode;
 use crate::link::{Link, LinkCounters, LinkError, Received};
@@ -40,6 +42,8 @@ struct Command {
     /// As it came.
     asdu: Vec<u8>,
     is_accepted: bool,
+    /// Nothing is said of it.
+    is_silent: bool,
 }
 
 /// A controlled station on one connection.
@@ -55,6 +59,7 @@ pub struct Server {
     commands: Vec<Command>,
     next_id: u64,
     output: Output,
+    held: Held,
     cyclic_due: Option<Instant>,
     is_connected: bool,
     is_closing: bool,
@@ -75,6 +80,7 @@ impl Server {
             events: VecDeque::new(),
             commands: Vec::new(),
             next_id: 0,
+            held: Held::default(),
             cyclic_due: None,
             is_connected: false,
             is_closing: false,
@@ -108,6 +114,10 @@ impl Server {
         let Some(at) = self.commands.iter().position(|command| command.id == id && !command.is_accepted) else {
             return;
         };
+        if self.commands.get(at).is_some_and(|command| command.is_silent) {
+            self.commands.swap_remove(at);
+            return;
+        }
         let is_positive = answer != CommandAnswer::Refused;
         if is_positive && answer != CommandAnswer::Done && self.config.terminates_commands {
             if let Some(command) = self.commands.get_mut(at) {
@@ -167,6 +177,7 @@ impl Server {
         };
         match received {
             Received::Nothing => {}
+            Received::Asdu(asdu) if self.config.is_treated => self.hold(asdu),
             Received::Asdu(asdu) => self.handle_asdu(now, asdu),
             Received::Started if was_started => {}
             Received::Started => {
@@ -190,6 +201,7 @@ impl Server {
     fn stop(&mut self) {
         self.cyclic_due = None;
         self.commands.clear();
+        self.held.clear();
         self.output.stop();
         self.database.borrow_mut().disconnect(self.connection);
     }
@@ -237,6 +249,7 @@ impl Machine for Server {
         self.link.disconnected();
         self.events.clear();
         self.output.reports.borrow_mut().release(self.connection);
+        self.held = Held::default();
         self.output = Output::new(self.config.reports_max);
         (self.is_connected, self.is_closing) = (false, false);
     }
@@ -255,7 +268,7 @@ impl Machine for Server {
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        if !self.is_connected || self.is_closing {
+        if !self.is_connected || self.is_closing || self.held.is_muted() {
             return;
         }
         if let Err(error) = self.link.handle_timeout(now.mono) {
@@ -272,7 +285,10 @@ impl Machine for Server {
             self.close(LinkError::Replaced);
             return false;
         }
-        if self.link.control(now.mono, out) {
+        if self.held.is_muted() {
+            return false;
+        }
+        if self.link.control(now.mono, out) || self.held.take_noise(out) {
             return true;
         }
         if !self.link.may_send() {
@@ -291,7 +307,7 @@ impl Machine for Server {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        if !self.is_connected || self.is_closing {
+        if !self.is_connected || self.is_closing || self.held.is_muted() {
             return None;
         }
         self.link.timeout().into_iter().chain(self.cyclic_due).min()

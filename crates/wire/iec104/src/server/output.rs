@@ -246,6 +246,11 @@ impl Output {
         self.answers.len()
     }
 
+    /// Drops the answers behind the first ones.
+    pub(super) fn forget_answers(&mut self, count: usize) {
+        self.answers.truncate(count);
+    }
+
     pub(super) fn waiting(&self) -> usize {
         self.reports.borrow().waiting()
     }

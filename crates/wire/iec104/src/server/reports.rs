@@ -32,6 +32,13 @@ impl Group {
         self.0.borrow_mut().push(change);
     }
 
+    /// Drops the changes that wait: the station has lost them.
+    pub fn clear(&self) {
+        let mut reports = self.0.borrow_mut();
+        reports.sent.clear();
+        reports.clear();
+    }
+
     /// Changes that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {

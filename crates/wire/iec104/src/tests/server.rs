@@ -654,3 +654,60 @@ proptest! {
         prop_assert_eq!((listen(&mut lines[0]), group.dropped()), (reported, 0));
     }
 }
+
+/// Sends an ASDU whose request waits for its treatment.
+fn treated(line: &mut Line, asdu: &str, treatment: Treatment<'_>) -> Vec<String> {
+    assert_eq!(line.ask(asdu), Vec::<String>::new());
+    let events = line.take();
+    let [ServerEvent::Request { id }] = events[..] else { panic!("{events:?}") };
+    line.server.treat(line.now, id, treatment);
+    line.server.treat(line.now, id, treatment);
+    line.exchange()
+}
+
+#[test]
+fn requests_are_treated_as_the_owner_says() {
+    let mut line = Line::new(ServerConfig { is_treated: true, ..ServerConfig::DEFAULT });
+    let read = "66 01 05 00 01 00 64 00 00";
+    assert_eq!(treated(&mut line, read, Treatment::Answer), ["M_SP_NA_1 request common 1: 100 on"]);
+    assert_eq!(treated(&mut line, read, Treatment::Refuse), ["C_RD_NA_1 unknown_object_address refused common 1: 100"]);
+    let interrogation = "64 01 06 00 01 00 00 00 00 14";
+    assert_eq!(
+        treated(&mut line, interrogation, Treatment::Refuse),
+        ["C_IC_NA_1 activation_confirmation refused common 1: station"]
+    );
+    assert!(treated(&mut line, interrogation, Treatment::Ignore { is_done: true }).is_empty());
+    let command = "2d 01 06 00 01 00 e9 03 00 01";
+    assert!(treated(&mut line, command, Treatment::Ignore { is_done: false }).is_empty());
+    line.give(&[]);
+    assert_eq!(line.take(), []);
+    // The owner carries it out, and nothing is said of it.
+    assert!(treated(&mut line, command, Treatment::Ignore { is_done: true }).is_empty());
+    line.give(&[]);
+    let events = line.take();
+    let [ServerEvent::Command { id, .. }] = events[..] else { panic!("{events:?}") };
+    line.server.answer(id, CommandAnswer::Done);
+    line.server.terminate(id, true);
+    assert!(line.exchange().is_empty());
+    // What comes in place of an answer is as it is.
+    assert_eq!(line.ask(read), Vec::<String>::new());
+    let events = line.take();
+    let [ServerEvent::Request { id }] = events[..] else { panic!("{events:?}") };
+    line.server.treat(line.now, id, Treatment::Noise(b"noise"));
+    let mut out = Vec::new();
+    assert!(line.server.poll_transmit(line.now, &mut out));
+    assert_eq!(out, b"noise");
+}
+
+#[test]
+fn a_station_that_hangs_says_nothing_and_keeps_its_connection() {
+    let mut line = line();
+    line.server.mute(true);
+    line.update(101, single(true));
+    assert!(line.ask("64 01 06 00 01 00 00 00 00 14").is_empty());
+    line.now = line.now.later(Duration::from_secs(100));
+    line.server.handle_timeout(line.now);
+    assert_eq!((line.server.timeout(), line.server.is_closed(), line.exchange()), (None, false, Vec::new()));
+    line.server.mute(false);
+    assert_eq!(line.exchange().len(), 6);
+}
