@@ -150,3 +150,48 @@ impl Group {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tieline_iec104::ClientConfig;
+    use tieline_net::{Clock, Limits, Shard};
+
+    fn group(addresses: &[&str]) -> Group {
+        let shard = Shard::new(Clock::start(), std::sync::Arc::default());
+        let client = || Session::new(&shard, Client::new(ClientConfig::new(1)), Limits::default());
+        Group::new(addresses.iter().map(|address| Member::new(address, client())).collect())
+    }
+
+    fn states(group: &Group) -> Vec<&'static str> {
+        group.members.iter().map(|member| member.state.borrow().name()).collect()
+    }
+
+    #[test]
+    fn one_of_several_connections_is_started_and_the_next_takes_its_place() {
+        let group = group(&["a:1", "b:1", "c:1"]);
+        assert_eq!(group.lost(2, "refused"), Loss::OfAll);
+        assert!(group.connected(1) && !group.connected(2) && !group.connected(0));
+        group.started(1);
+        assert_eq!((states(&group), group.counts()), (vec!["standby", "started", "standby"], [1, 2, 0]));
+        // One that stands by is lost; then the one that is started, and one that does not confirm its start.
+        assert_eq!(group.lost(0, "cut"), Loss::OfStandby);
+        assert_eq!(group.lost(1, "cut"), Loss::Switched(2));
+        assert_eq!((states(&group), group.switches()), (vec!["away", "away", "starting"], 1));
+        assert!(!group.connected(1));
+        assert_eq!(group.lost(2, "not confirmed"), Loss::Switched(1));
+        let health = group.health().unwrap();
+        let told = |place: usize| (&*health[place].address, health[place].state, &*health[place].why);
+        assert_eq!([told(1), told(2)], [("b:1", "starting", ""), ("c:1", "away", "not confirmed")]);
+        assert_eq!(group.lost(1, "cut"), Loss::OfAll);
+        // The first that comes back is started.
+        assert!(group.connected(2) && group.switches() == 2);
+    }
+
+    #[test]
+    fn one_connection_is_not_told_of() {
+        let group = group(&["a:1"]);
+        assert!(group.health().is_none() && group.connected(0));
+        assert_eq!((group.lost(0, "cut"), group.switches(), group.connected(0)), (Loss::OfAll, 0, true));
+    }
+}
