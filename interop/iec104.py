@@ -1,6 +1,8 @@
 """IEC 60870-5-104 stations of a node under test, and a station of bare bytes."""
 
+import select
 import socket
+import ssl
 import threading
 
 from listed import ListedDevice
@@ -25,6 +27,116 @@ class Iec104Device(ListedDevice):
 
 
 START_ACT, START_CON, TEST_ACT, TEST_CON = (bytes([0x68, 4, code, 0, 0, 0]) for code in (0x07, 0x0B, 0x43, 0x83))
+
+
+class Path:
+    """One way to a station: connections are passed on, bytes are held back where a test says, and all of it can be cut."""
+
+    def __init__(self, target):
+        host, port = target.rsplit(":", 1)
+        self.target = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        # What passes: to the station, from the station.
+        self.passes, self.is_cut, self.ends = [True, True], False, []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.is_cut:
+                client.close()
+                continue
+            station = socket.create_connection(self.target)
+            self.ends += [client, station]
+            for way, source, sink in ((0, client, station), (1, station, client)):
+                threading.Thread(target=self._pass, args=(way, source, sink), daemon=True).start()
+
+    def _pass(self, way, source, sink):
+        try:
+            while data := source.recv(65536):
+                if self.passes[way]:
+                    sink.sendall(data)
+        except OSError:
+            pass
+        self._end(source, sink)
+
+    @staticmethod
+    def _end(*ends):
+        for end in ends:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        """Ends all connections, and each that comes."""
+        self.is_cut = True
+        self._end(*self.ends)
+
+    def mend(self):
+        self.is_cut, self.passes = False, [True, True]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.cut()
+        self.listener.close()
+
+
+def tls_context(folder, *, shows_certificate=True):
+    """A client of TLS with `client.pem`, `client.key` and `authority.pem` of a folder."""
+    context = ssl.create_default_context(cafile=f"{folder}/authority.pem")
+    if shows_certificate:
+        context.load_cert_chain(f"{folder}/client.pem", f"{folder}/client.key")
+    return context
+
+
+class Tunnel:
+    """A listener for one plain client at a time, whose bytes go on to `target` over TLS."""
+
+    def __init__(self, target, context):
+        host, port = target.rsplit(":", 1)
+        self.target, self.context = (host, int(port)), context
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            with client, self.connect() as station:
+                try:
+                    self._pass(client, station)
+                except OSError:
+                    pass
+
+    def connect(self):
+        return self.context.wrap_socket(socket.create_connection(self.target), server_hostname=self.target[0])
+
+    @staticmethod
+    def _pass(client, station):
+        while True:
+            ready = [station] if station.pending() else select.select([client, station], [], [])[0]
+            for source, sink in ((client, station), (station, client)):
+                if source in ready:
+                    data = source.recv(65536)
+                    if not data:
+                        return
+                    sink.sendall(data)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
 
 
 class RawStation:

@@ -7,7 +7,7 @@ import pytest
 from authority import Authority
 from bus import Sub
 from dissection import complaints, fields, frames
-from iec104 import START_ACT, START_CON, Iec104Device, RawStation
+from iec104 import START_ACT, START_CON, Iec104Device, Path, RawStation
 from processes import Peer
 from test_trace import capture, trace, wait_lines
 from waiting import until
@@ -298,6 +298,96 @@ def test_groups_are_asked_for_and_counters_are_frozen_before_they_are_read(start
         assert [asdu[9] for asdu in station.asdus(100)][:2] == [21, 23]
         assert metric(node, "unexpected_total") == 0
         node.wait_state(device, "online")
+
+
+def connections(node, device):
+    """What the health of a device says of each of its connections: the state, by address."""
+    _, described = node.request(f"/v1/devices/{device.topic}")
+    return {one["address"]: one["state"] for one in described["stats"].get("connections", [])}
+
+
+def wait_connections(node, device, *states):
+    """Waits until they are in these states, in any order; their addresses in the order of the states."""
+
+    def found():
+        found = connections(node, device)
+        by_state = {state: address for address, state in found.items()}
+        return [by_state[state] for state in states] if sorted(found.values()) == sorted(states) else None
+
+    return until(found, lambda: f"{states}: {connections(node, device)}\n{node.process.said()}", 40)
+
+
+def test_of_two_connections_one_is_started_and_the_other_takes_its_place(server, start_node):
+    with Path(server.address) as one, Path(server.address) as other:
+        paths = {path.address: path for path in (one, other)}
+        device = Iec104Device("bay", one.address, POINTS, standby=[other.address], t1="5s", t2="4s")
+        node = start_node(device)
+        check_values(node, device)
+        started, standby = wait_connections(node, device, "started", "standby")
+        counts = server.do("counts")
+        assert (counts["open"], counts["active"]) == (2, 1), counts
+        with Sub(node, f"$SYS/devices/{device.topic}/state") as subscriber:
+            subscriber.wait(f"$SYS/devices/{device.topic}/state", v="online")
+            # Two events reach the node, whose acknowledgement is lost; two do not reach it.
+            paths[started].passes[0] = False
+            for second, value in enumerate([21, 22]):
+                server.do(f"report 71 {value} at=2026-11-20T08:00:0{second}+00:00")
+            node.wait_value(device.point("power"), v=22)
+            paths[started].passes[1] = False
+            for second, value in enumerate([23, 24]):
+                server.do(f"report 71 {value} at=2026-11-20T08:00:1{second}+00:00")
+            # This one is told by the interrogation alone.
+            server.do("set 60 -777")
+            paths[started].cut()
+            assert wait_connections(node, device, "started", "away")[0] == standby
+            node.wait_value(device.point("level"), v=-77.7)
+            server.do("report 71 25 at=2026-11-20T08:00:20+00:00")
+            node.wait_history(device.point("power"), v=25)
+            power = [(row["v"], row["t"][17:19]) for row in node.history(device.point("power")) if (row["v"] or 0) >= 21]
+            # The interrogation may bring the last of them, with its time, before the station sends the event.
+            power.remove((24, "11")) if power.count((24, "11")) == 2 else None
+            assert power == [(21, "00"), (22, "01"), (23, "10"), (24, "11"), (25, "20")], power
+            # The device was never away.
+            assert {body["v"] for _, _, body in subscriber.messages()} <= {"connecting", "online"}, subscriber.said()
+        assert metric(node, "switches_total") == 1 and metric(node, "resent_total") == 2
+        counts = server.do("counts")
+        assert (counts["open"], counts["active"]) == (1, 1), counts
+        assert node.command(device.point("voltage"), 33)["status"] == "success"
+        # It stands by when it comes back; nothing is switched for it.
+        paths[started].mend()
+        assert wait_connections(node, device, "started", "standby")[0] == standby
+        assert metric(node, "switches_total") == 1
+        # Both are lost, and the device is away, until one is back.
+        for path in paths.values():
+            path.cut()
+        node.wait_state(device, "away")
+        wait_connections(node, device, "away", "away")
+        paths[started].mend()
+        node.wait_state(device, "online", seconds=60)
+        assert wait_connections(node, device, "started", "away")[0] == started
+
+
+def test_a_connection_that_stands_by_is_tested(server, start_node):
+    with Path(server.address) as one, Path(server.address) as other:
+        paths = {path.address: path for path in (one, other)}
+        times = {"t1": "1s", "t2": "500ms", "t3": "1s"}
+        device = Iec104Device("bay", one.address, POINTS, standby=[other.address], **times)
+        node = start_node(device)
+        check_values(node, device)
+        started, standby = wait_connections(node, device, "started", "standby")
+        # Nothing comes through any more, and its connection stays.
+        paths[standby].passes = [False, False]
+        stats = lambda: node.request(f"/v1/devices/{device.topic}")[1]["stats"]["connections"]
+        until(lambda: "TESTFR act was not confirmed within t1" in [one["why"] for one in stats()], stats, 40)
+        node.wait_state(device, "online")
+        paths[standby].mend()
+        wait_connections(node, device, "started", "standby")
+        # The same of the one that is started.
+        paths[started].passes = [False, False]
+        assert wait_connections(node, device, "started", "away")[0] == standby
+        assert metric(node, "switches_total") == 1
+        node.wait_state(device, "online")
+        node.wait_value(device.point("switch"), v=True, q="good")
 
 
 def test_garbage_closes_the_connection_and_costs_no_more(start_node):

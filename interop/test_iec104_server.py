@@ -2,9 +2,12 @@
 
 import json
 import socket
+import ssl
 import time
 
 import pytest
+from authority import Authority
+from iec104 import Iec104Device, Path, Tunnel, tls_context
 from node import BINARY, Node, tieline
 from processes import Lines, Peer
 from waiting import until
@@ -52,10 +55,10 @@ class Server(Lines):
 class Client(Peer):
     """A controlling station of c104 that is connected."""
 
-    def __init__(self, server):
-        super().__init__("c104_client", server.address, str(COMMON_ADDRESS), *MONITORED, *COMMANDS)
+    def __init__(self, server, *words):
+        super().__init__("c104_client", *words, server.address, str(COMMON_ADDRESS), *MONITORED, *COMMANDS)
         self.do("connect")
-        until(lambda: self.do("state")["state"] == "OPEN", self.said)
+        until(lambda: self.do("state")["state"].startswith("OPEN"), self.said)
 
     def asdus(self, type_id, cause=None):
         """What came of a type: the cause with its bits, and the objects in hexadecimal digits."""
@@ -233,17 +236,32 @@ class Raw:
         self.connection.sendall(bytes.fromhex("680407000000"))
         assert self.read().hex() == "68040b000000"
 
-    def ask(self, asdu):
-        """Sends an ASDU; the first that comes back."""
+    def send(self, asdu):
+        """Sends an ASDU."""
         data = bytes.fromhex(asdu)
         numbers = (self.sent << 1).to_bytes(2, "little") + (self.received << 1).to_bytes(2, "little")
         self.sent += 1
         self.connection.sendall(bytes([0x68, 4 + len(data)]) + numbers + data)
+
+    def next(self):
+        """The next ASDU that comes."""
         while frame := self.read():
             if len(frame) > 6:
                 self.received += 1
                 return frame[6:].hex()
-        raise AssertionError(f"the connection ended after {asdu}")
+        raise AssertionError("the connection ended")
+
+    def ask(self, asdu):
+        """Sends an ASDU; the first that comes back."""
+        self.send(asdu)
+        return self.next()
+
+    def ask_all(self, asdu):
+        """Sends an ASDU; what comes back up to the termination."""
+        answers = [self.ask(asdu)]
+        while answers[-1][4:6] != f"{TERMINATED:02x}":
+            answers.append(self.next())
+        return answers
 
     def __enter__(self):
         return self
@@ -303,3 +321,209 @@ def test_a_node_reads_and_commands_a_station_by_the_same_list(tmp_path):
             assert node.command("test/served/current", -100)["status"] == "success"
             node.wait_value("test/served/current", v=-100, q="good")
             assert server.written() == [("breaker", 2), ("current", -100)]
+
+
+GROUPED = """name,type,index,value,group,cyclic
+one,scaled,10,1,3,
+two,scaled,11,2,3,true
+other,scaled,20,3,16,
+alone,scaled,30,4,,true
+energy,integrated-totals,300,70,2,
+power,integrated-totals,301,80,4,
+"""
+
+
+def test_groups_of_points_and_of_counters_are_asked_for(tmp_path):
+    with Server(tmp_path, rows=GROUPED) as server, Client(server) as client, Raw(server) as raw:
+        client.request("interrogate 3", 100)
+        client.request("interrogate 16", 100)
+        client.request("interrogate 1", 100)
+        interrogated = [asdu for asdu in client.asdus(11) if asdu[0] != 1]
+        assert interrogated == [(23, "0a0000" + "010000" + "020000"), (36, "140000" + "030000")], client.said()
+        raw.start()
+        asked = "650106000700000000"
+        assert raw.ask_all(asked + "02") == ["650107000700000000" + "02", "0f0127000700" + "2c0100" + "4600000000", "65010a000700000000" + "02"]
+        # A freeze and a reset of one group.
+        assert raw.ask_all(asked + "84")[-1] == "65010a000700000000" + "84"
+        server.set("energy", 75)
+        server.set("power", 85)
+        raw.ask_all(asked + "44")
+        assert "0f0129000700" + "2d0100" + "0500000002" in raw.ask_all(asked + "04")
+        assert "0f0127000700" + "2c0100" + "4b00000000" in raw.ask_all(asked + "02")
+
+
+def test_cyclic_points_are_sent_at_intervals(tmp_path):
+    with Server(tmp_path, "--cyclic", "200ms", rows=GROUPED) as server, Client(server) as client:
+        until(lambda: len(client.asdus(11, 1)) > 3, client.said)
+        assert {objects for _, objects in client.asdus(11, 1)} == {"0b0000" + "020000" + "1e0000" + "040000"}, client.said()
+        server.set("alone", 9)
+        until(lambda: any(objects.endswith("1e0000" + "090000") for _, objects in client.asdus(11, 1)), client.said)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("a,scaled,1,17,", 'station.csv:2:1: group: found "17", expected a whole number from 1 to 16 for this type'),
+        ("a,integrated-totals,1,5,", 'station.csv:2:1: group: found "5", expected a whole number from 1 to 4 for this type'),
+        ("a,integrated-totals,1,,true", "cyclic: found \"true\", expected false: counters are not sent at intervals"),
+    ],
+)
+def test_groups_that_do_not_exist_are_told(tmp_path, row, told):
+    (tmp_path / "station.csv").write_text(f"name,type,index,group,cyclic\n{row}\n")
+    done = tieline("iec104", "server", tmp_path / "station.csv", check=False)
+    assert done.returncode == 1 and told in done.stderr, done
+
+
+def test_the_connections_of_a_group_share_what_is_to_be_told(tmp_path):
+    with Server(tmp_path, "--redundancy", "127.0.0.1") as server:
+        server.set("switch", "on")
+        with Client(server, "--muted") as one, Client(server, "--muted") as other:
+            switched = lambda client: [objects[:8] for _, objects in client.asdus(30, LOCAL)]
+            # What happened before there was a client is kept.
+            one.do("start")
+            until(lambda: switched(one) == ["650000" + "01"], one.said)
+            server.set("switch", "off")
+            until(lambda: switched(one) == ["650000" + "01", "650000" + "00"], one.said)
+            # It is not acknowledged yet, and is sent again on the other connection; then comes what happened meanwhile.
+            one.kill()
+            server.set("voltage", 7.5)
+            assert other.came() == []
+            other.do("start")
+            until(lambda: other.asdus(36, LOCAL), other.said)
+            assert switched(other)[-1] == "650000" + "00", other.said()
+            with Client(server, "--muted") as third:
+                # One is started at a time: the one before is closed.
+                third.do("start")
+                until(lambda: not other.do("state")["state"].startswith("OPEN") or third.do("state")["state"] == "OPEN", third.said)
+                before = len(other.came())
+                server.set("switch", "on")
+                until(lambda: "650000" + "01" in switched(third), third.said)
+                assert len([objects for objects in switched(other)[before:] if objects == "650000" + "01"]) == 0
+                third.request("interrogate", 100)
+
+
+def test_a_node_with_two_connections_gets_each_change_of_a_group_once(tmp_path):
+    with Server(tmp_path, "--redundancy", "any") as server, Path(server.address) as one, Path(server.address) as other:
+        paths = {path.address: path for path in (one, other)}
+        points = [("voltage", "short-float", 200), ("switch", "single-point", 101)]
+        device = Iec104Device("bay", one.address, points, standby=[other.address])
+        with Node(tmp_path, device) as node:
+            node.wait_value(device.point("voltage"), v=0, q="good")
+            connections = lambda: node.request(f"/v1/devices/{device.topic}")[1]["stats"].get("connections", [])
+            in_state = lambda state: [found["address"] for found in connections() if found["state"] == state]
+            until(lambda: in_state("started") and in_state("standby"), connections)
+            [started] = in_state("started")
+            paths[started].passes[0] = False
+            server.set("voltage", 1.5)
+            node.wait_value(device.point("voltage"), v=1.5)
+            paths[started].passes[1] = False
+            server.set("voltage", 2.5)
+            server.set("voltage", 3.5)
+            paths[started].cut()
+            until(lambda: in_state("started") not in ([started], []), connections, 40)
+            server.set("voltage", 4.5)
+            node.wait_history(device.point("voltage"), v=4.5)
+            values = [row["v"] for row in node.history(device.point("voltage")) if row["v"]]
+            assert sorted(set(values)) == [1.5, 2.5, 3.5, 4.5] and values.count(1.5) == 1, values
+
+
+def test_groups_of_clients_that_do_not_fit_are_told(tmp_path):
+    (tmp_path / "station.csv").write_text(LIST)
+    for words, told in [
+        (["127.0.0.1", "127.0.0.1"], "--redundancy with 127.0.0.1 a second time"),
+        (["any", "any"], "--redundancy any a second time"),
+        (["here"], "expected IP addresses, as in 10.0.0.1,10.0.0.2, or any"),
+    ]:
+        flags = [word for group in words for word in ("--redundancy", group)]
+        done = tieline("iec104", "server", tmp_path / "station.csv", *flags, check=False)
+        assert done.returncode != 0 and told in done.stderr, done
+
+
+def test_tls(tmp_path):
+    Authority(tmp_path).issue("server", names="IP:127.0.0.1").issue("client")
+    files = lambda name: ["--tls-cert", tmp_path / f"{name}.pem", "--tls-key", tmp_path / f"{name}.key", "--tls-ca", tmp_path / "authority.pem"]
+    with Server(tmp_path, *files("server")) as server:
+        server.set("voltage", 1.5)
+        with Tunnel(server.address, tls_context(tmp_path)) as tunnel, Client(tunnel) as client:
+            client.request("interrogate", 100)
+            assert client.do("values")["values"]["200"] == 1.5
+        # A client without a certificate is refused.
+        with Tunnel(server.address, tls_context(tmp_path, shows_certificate=False)) as tunnel, pytest.raises(ssl.SSLError):
+            with tunnel.connect() as connection:
+                connection.sendall(bytes.fromhex("680407000000"))
+                connection.recv(1)
+        # Without TLS nothing is answered.
+        with Raw(server) as raw:
+            raw.connection.sendall(bytes.fromhex("680407000000"))
+            assert b"\x0b" not in (raw.read() or b"")[2:3]
+        more = 'transport = "tls"\ntls = { certificate = "client.pem", key = "client.key", authorities = "authority.pem" }'
+        device = Iec104Device("bay", server.address, [("voltage", "short-float", 200)], more=more)
+        with Node(tmp_path, device) as node:
+            node.wait_value(device.point("voltage"), v=1.5, q="good")
+    done = tieline("iec104", "server", tmp_path / "station.csv", "--tls-ca", tmp_path / "authority.pem", check=False)
+    assert done.returncode == 1 and "TLS needs --tls-cert and --tls-key" in done.stderr, done
+
+
+def faults(folder, *tables, more=""):
+    """The words of a server whose station has these faults."""
+    path = folder / "faults.toml"
+    path.write_text("\n".join([more, *(f"[[faults]]\n{table}" for table in tables)]))
+    return ["--faults", path]
+
+
+ALWAYS = "at = '0s'\nfor = '1d'"
+INTERROGATION, COMMAND = "64010600070000000014", "2d0106000700ed130001"
+
+
+def test_a_station_refuses_garbles_and_is_late(tmp_path):
+    with Server(tmp_path, *faults(tmp_path, f"kind = 'refuse'\n{ALWAYS}")) as server, Raw(server) as raw:
+        raw.start()
+        assert raw.ask(INTERROGATION) == "64014700070000000014"
+        assert raw.ask(COMMAND) == "2d0147000700ed130001"
+        assert raw.ask("660105000700650000") == "66016f000700650000"
+        # What changes is told all the same.
+        server.set("voltage", 1.5)
+        assert raw.next().startswith("24010c000700")
+        assert server.written() == []
+    words = faults(tmp_path, f"kind = 'slow'\nby = '400ms'\n{ALWAYS}", more="delay = '100ms'")
+    with Server(tmp_path, *words) as server, Raw(server) as raw:
+        raw.start()
+        began = time.monotonic()
+        assert raw.ask(COMMAND) == "2d0107000700ed130001"
+        assert time.monotonic() - began >= 0.5
+        until(lambda: server.written() == [("switch", True)], server.said)
+    with Server(tmp_path, *faults(tmp_path, f"kind = 'garbage'\n{ALWAYS}")) as server, Raw(server) as raw:
+        raw.start()
+        raw.send(INTERROGATION)
+        noise = raw.connection.recv(64)
+        assert len(noise) == 16 and noise[0] != 0x68, noise
+    # It hangs: connections stay, and nothing is said, not of the link either.
+    with Server(tmp_path, *faults(tmp_path, f"kind = 'no_answer'\n{ALWAYS}")) as server, Raw(server) as raw:
+        raw.connection.sendall(bytes.fromhex("680407000000"))
+        raw.connection.settimeout(1.5)
+        with pytest.raises(TimeoutError):
+            raw.connection.recv(1)
+
+
+@pytest.mark.parametrize(("kind", "after"), [("no_answer", 12.5), ("restart", 0)])
+def test_a_node_loses_a_station_that_hangs_or_restarts(tmp_path, kind, after):
+    # Again and again, so that a busy machine may miss one.
+    words = faults(tmp_path, f"kind = '{kind}'\nat = '8s'\nevery = '30s'\nfor = '6s'", more="delay = '10ms'\ndelay_jitter = '20ms'")
+    points = [("level", "scaled", 202, {"scale": "0.1", "control": "5202", "mode": "direct"})]
+    with Server(tmp_path, *words) as server:
+        device = Iec104Device("bay", server.address, points, t1="1s", t2="500ms", t3="1s")
+        with Node(tmp_path, device) as node:
+            node.wait_value(device.point("level"), v=0, q="good")
+            assert node.command(device.point("level"), 12.5)["status"] == "success"
+            node.wait_value(device.point("level"), v=12.5, q="good")
+            node.wait_state(device, "away", seconds=60)
+            # A station that restarts begins again.
+            node.wait_value(device.point("level"), v=after, q="good", seconds=60)
+
+
+def test_values_that_a_station_calls_bad_have_flags(tmp_path):
+    tables = [f"kind = 'bad'\npoints = ['{name}']\nreason = '{why}'\n{ALWAYS}" for name, why in [("voltage", "offline"), ("level", "local_forced")]]
+    with Server(tmp_path, *faults(tmp_path, *tables)) as server, Client(server) as client:
+        client.request("interrogate", 100)
+        assert client.asdus(13, 20) == [(20, "c80000" + "00000000" + "80")], client.said()
+        assert client.asdus(11, 20) == [(20, "ca0000" + "0000" + "20")], client.said()

@@ -2,7 +2,8 @@
 
 `c104_client.py HOST:PORT COMMON_ADDRESS [ADDRESS=TYPE…]`: the points that it knows, and those that it commands. Commands:
 `connect`, `disconnect`, `state`, `interrogate [GROUP]`, `counters [read|freeze|freeze_reset|reset]`, `clock`, `test`, `read ADDRESS`,
-`command ADDRESS VALUE [select]`, `values`, `quit`. Each ASDU that comes is said, `{"asdu": …}`.
+`command ADDRESS VALUE [select]`, `start`, `values`, `quit`. Each ASDU that comes is said, `{"asdu": …}`. With `--muted`, data transfer
+is started by `start` alone. The library as a TLS client asks for a host name that it cannot be given (-0x5d80): see `iec104.Tunnel`.
 """
 
 import argparse
@@ -40,8 +41,10 @@ class Controlling:
     def __init__(self, arguments):
         host, port = arguments.address.rsplit(":", 1)
         self.common_address = arguments.common_address
+        self.muted = arguments.muted
         self.client = c104.Client(tick_rate_ms=50, command_timeout_ms=3000)
-        self.connection = self.client.add_connection(ip=host, port=int(port), init=c104.Init.NONE)
+        init = c104.Init.MUTED if self.muted else c104.Init.NONE
+        self.connection = self.client.add_connection(ip=host, port=int(port), init=init)
         self.connection.on_receive_raw(callable=on_raw)
         self.station = self.connection.add_station(common_address=self.common_address)
         self.points = {}
@@ -60,9 +63,13 @@ class Controlling:
 
     def state(self):
         # On a busy machine the library may miss that data transfer was started.
-        if self.connection.is_connected and self.connection.is_muted:
+        if self.connection.is_connected and self.connection.is_muted and not self.muted:
             self.connection.unmute()
         return {"state": self.connection.state.name}
+
+    def start(self):
+        self.muted = False
+        return {"done": self.connection.unmute()}
 
     def interrogate(self, group="0"):
         qualifier = c104.Qoi.STATION if group == "0" else getattr(c104.Qoi, f"GROUP_{group}")
@@ -102,6 +109,7 @@ def main():
     parser.add_argument("address")
     parser.add_argument("common_address", type=int)
     parser.add_argument("points", nargs="*")
+    parser.add_argument("--muted", action="store_true", help="data transfer is started by a command")
     controlling = Controlling(parser.parse_args())
     lines.say(ready=True)
     for line in lines.lines():

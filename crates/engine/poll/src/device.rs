@@ -12,8 +12,8 @@ use crate::outbox::{Document, Outbox, PollEvent};
 use crate::rounds::Poll;
 use crate::schedule::{NEVER, Timer, Timers, root_two};
 use crate::{
-    Collection, DeviceCounts, DeviceHealth, DeviceSpec, DeviceState, Limits, LinkState, PointTable, PollClass,
-    PollSpec, PollTimes, Publish, SpecError, Urgency,
+    Collection, ConnectionHealth, DeviceCounts, DeviceHealth, DeviceSpec, DeviceState, Limits, LinkState, PointTable,
+    PollClass, PollSpec, PollTimes, Publish, SpecError, Urgency,
 };
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -100,6 +100,7 @@ pub(crate) struct Device {
     /// Whether the text of the poll that is about to fail was told.
     is_error_told: bool,
     poll_times: PollTimes,
+    connections: Box<[ConnectionHealth]>,
     link: LinkState,
     restart: Restart,
     is_slow: bool,
@@ -163,6 +164,7 @@ impl Device {
             last_error: None,
             is_error_told: false,
             poll_times: PollTimes::default(),
+            connections: Box::default(),
             link: LinkState::Connecting,
             restart: Restart::None,
             is_slow: false,
@@ -215,6 +217,7 @@ impl Device {
             back_off: self.back_off_every(),
             last_error: self.last_error.clone(),
             poll_times: self.poll_times,
+            connections: self.connections.clone(),
         }
     }
 

@@ -74,6 +74,17 @@ pub struct DeviceCounts {
     pub authentication_failures: u64,
 }
 
+/// One of several connections of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionHealth {
+    /// Where it goes to.
+    pub address: Box<str>,
+    /// What it is used for, in one word that its protocol has for it.
+    pub state: &'static str,
+    /// Why it is away; empty otherwise.
+    pub why: Box<str>,
+}
+
 /// How a device does, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceHealth {
@@ -97,6 +108,8 @@ pub struct DeviceHealth {
     pub last_error: Option<(Timestamp, Cow<'static, str>)>,
     /// How long polls that succeeded took.
     pub poll_times: PollTimes,
+    /// Its connections, where it has several that take each other's place.
+    pub connections: Box<[ConnectionHealth]>,
 }
 
 /// A histogram of the time that polls take. Its buckets double: up to 1 ms, 2 ms, 4 ms and so on; the last holds all that
@@ -139,7 +152,8 @@ impl PollTimes {
 
 impl DeviceHealth {
     /// Appends the health as a JSON object to `out`: members as the fields here,
-    /// `rtt_ms` and `back_off_ms` in milliseconds, `poll_ms` the buckets of [`PollTimes`] that are not empty.
+    /// `rtt_ms` and `back_off_ms` in milliseconds, `poll_ms` the buckets of [`PollTimes`] that are not empty, `connections` only
+    /// where there are some.
     pub fn write_json(&self, out: &mut String) {
         let counts = &self.counts;
         let _ = write!(out, "{{\"state\":\"{}\",\"why\":", self.state.name());
@@ -178,7 +192,23 @@ impl DeviceHealth {
         });
         out.push_str(",\"poll_ms\":");
         self.poll_times.write_json(out);
+        self.write_connections(out);
         out.push('}');
+    }
+
+    fn write_connections(&self, out: &mut String) {
+        let mut separator = ",\"connections\":[";
+        for ConnectionHealth { address, state, why } in &self.connections {
+            let _ = write!(out, "{separator}{{\"address\":");
+            json_string(address, out);
+            let _ = write!(out, ",\"state\":\"{state}\",\"why\":");
+            json_string(why, out);
+            out.push('}');
+            separator = ",";
+        }
+        if !self.connections.is_empty() {
+            out.push(']');
+        }
     }
 }
 

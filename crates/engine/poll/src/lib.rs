@@ -116,7 +116,7 @@ mod schedule;
 mod spec;
 mod spec_error;
 
-pub use health::{DeviceCounts, DeviceHealth, DeviceState, PollTimes};
+pub use health::{ConnectionHealth, DeviceCounts, DeviceHealth, DeviceState, PollTimes};
 pub use outbox::{PollEvent, Stats};
 pub use poller::{LinkState, PollResult, Poller};
 pub use spec::{

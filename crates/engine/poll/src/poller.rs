@@ -4,7 +4,10 @@ use crate::device::{Device, Place};
 use crate::gates::{Gates, Shared};
 use crate::outbox::Outbox;
 use crate::schedule::{NEVER, due_until, golden, on_grid, root_two};
-use crate::{DeviceHealth, DeviceSpec, GroupId, GroupSpec, Limits, PollClass, PollEvent, SpecError, Stats, Urgency};
+use crate::{
+    ConnectionHealth, DeviceHealth, DeviceSpec, GroupId, GroupSpec, Limits, PollClass, PollEvent, SpecError, Stats,
+    Urgency,
+};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
@@ -175,6 +178,11 @@ impl Poller {
     /// Says in words what the poll that is about to fail failed of. What is longer than 256 bytes is cut.
     pub fn handle_error(&mut self, now: Now, device: DeviceId, text: &str) {
         self.with(device, |device, _| device.note_error(now, text));
+    }
+
+    /// Takes what each of several connections of a device is used for.
+    pub fn handle_connections(&mut self, now: Now, device: DeviceId, connections: Box<[ConnectionHealth]>) {
+        self.with(device, |device, _| device.note_connections(now, connections));
     }
 
     /// Takes that a device sent something its protocol does not allow.

@@ -31,6 +31,7 @@ mod seal;
 mod serve;
 mod signals;
 mod terminal;
+mod tls;
 mod top;
 mod trace;
 mod uri;

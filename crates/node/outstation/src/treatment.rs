@@ -38,6 +38,17 @@ impl Treatment {
     pub const WELL: Self = Self { after: Duration::ZERO, reply: Reply::Answer };
 }
 
+/// Whether a device is there at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is.
+    There,
+    /// It says nothing; its connections stay.
+    Silent,
+    /// It is off: it has no connections.
+    Off,
+}
+
 /// What decides how requests are treated.
 pub trait Treats {
     /// How the next request is treated.

@@ -9,7 +9,7 @@
 //!                                                                                   └ Server ─ Database, ServerEvent
 //! ```
 //!
-//! Never: a socket, a clock, a thread; never a scaled value or a topic; never files, parameters or redundancy groups.
+//! Never: a socket, a clock, a thread; never a scaled value or a topic; never files or parameters.
 //!
 //! Read first: `apdu.rs`, `link.rs`, then `asdu/mod.rs`, `asdu/types.rs`, `client/mod.rs` or `server/mod.rs`; `dissect.rs` tells
 //! frames to people.
@@ -38,6 +38,6 @@ pub use client::{
 };
 pub use link::{Link, LinkConfig, LinkCounters, LinkError, Received};
 pub use server::{
-    Change, CommandAnswer, Database, DatabaseError, Freeze, Point, SelectRule, Server, ServerConfig, ServerCounters,
-    ServerEvent,
+    Change, CommandAnswer, Database, DatabaseError, Freeze, Group, Point, SelectRule, Server, ServerConfig,
+    ServerCounters, ServerEvent, Treatment,
 };

@@ -64,6 +64,8 @@ pub enum LinkError {
     NotAcknowledged,
     /// A start, stop or test frame was not confirmed within t1.
     NotConfirmed(Control),
+    /// Another connection of the same redundancy group was started.
+    Replaced,
 }
 
 impl LinkError {
@@ -77,6 +79,7 @@ impl LinkError {
             Self::NotStarted => "not_started",
             Self::NotAcknowledged => "not_acknowledged",
             Self::NotConfirmed(_) => "not_confirmed",
+            Self::Replaced => "replaced",
         }
     }
 }
@@ -90,6 +93,7 @@ impl fmt::Display for LinkError {
             Self::NotStarted => f.write_str("an I frame while data transfer is not started"),
             Self::NotAcknowledged => f.write_str("an I frame was not acknowledged within t1"),
             Self::NotConfirmed(function) => write!(f, "{} was not confirmed within t1", function.name()),
+            Self::Replaced => f.write_str("another connection of its redundancy group was started"),
         }
     }
 }

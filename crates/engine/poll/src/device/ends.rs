@@ -1,11 +1,12 @@
 //! How polls end, and what follows from it: retries of a device that is silent, and the way back.
 
-use super::Device;
 use super::points::UNTOLD;
+use super::{Device, STATE_EVERY};
 use crate::outbox::Outbox;
 use crate::schedule::{Timer, next_on_grid};
-use crate::{Missed, PollClass, PollResult};
+use crate::{ConnectionHealth, Missed, PollClass, PollResult};
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::time::Duration;
 use tieline_core::{Now, Quality};
@@ -83,6 +84,14 @@ impl Device {
         self.last_error = Some((now.utc, Cow::Owned(String::from(text.get(..cut).unwrap_or_default()))));
         self.is_error_told = true;
         self.count(now);
+    }
+
+    /// Says what its connections are used for; the statistics follow as after a change of state.
+    pub(crate) fn note_connections(&mut self, now: Now, connections: Box<[ConnectionHealth]>) {
+        if self.connections != connections {
+            self.connections = connections;
+            self.timers.set(Timer::Stats, now.mono.max(self.stats_last + STATE_EVERY));
+        }
     }
 
     fn poll_failed(&mut self, now: Now, text: &'static str, out: &mut Outbox) {

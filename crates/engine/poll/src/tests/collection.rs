@@ -329,6 +329,19 @@ fn health_says_what_failed_and_what_is_next() {
 }
 
 #[test]
+fn health_says_what_each_connection_is_used_for() {
+    let mut world = World::one(Collection::POLLED, &[10_000]);
+    let connection =
+        |address: &str, state, why: &str| ConnectionHealth { address: address.into(), state, why: why.into() };
+    let connections = [connection("a:1", "started", ""), connection("b:1", "away", "closed by the \"peer\"")];
+    world.poller.handle_connections(at(20), D, connections.into());
+    let mut json = String::new();
+    world.health().write_json(&mut json);
+    let expect = r#","connections":[{"address":"a:1","state":"started","why":""},{"address":"b:1","state":"away","why":"closed by the \"peer\""}]}"#;
+    assert!(json.ends_with(expect), "{json}");
+}
+
+#[test]
 fn wrong_collections_are_refused() {
     let mut poller = Poller::new(Limits { groups_max: 2, ..Limits::default() });
     let group = |kind, in_flight_max| GroupSpec { kind, in_flight_max, gap_min: Duration::ZERO };

@@ -9,8 +9,8 @@ use tieline_core::{Instant, Machine, Now, Timestamp};
 use tieline_iec104::dissect::{Dissector, Entry, Sender};
 use tieline_iec104::{
     Address, Apdu, Asdu, CauseCode, Client, ClientConfig, ClientEvent, CommandAnswer, CommandEnd, CommandRequest,
-    Database, Element, Flags, Form, Framer, Header, Link, LinkConfig, Object, Origin, Point, Procedure, Qualifier,
-    Received, Request, SelectRule, Server, ServerConfig, ServerEvent, TimeTag, TypeId, emit,
+    Database, Element, Flags, Form, Framer, Group, Header, Link, LinkConfig, Object, Origin, Point, Procedure,
+    Qualifier, Received, Request, SelectRule, Server, ServerConfig, ServerEvent, TimeTag, Treatment, TypeId, emit,
 };
 
 /// Steps of one run at most.
@@ -257,10 +257,14 @@ struct Serving {
     client: Link,
     now: Now,
     commands: Vec<u64>,
+    /// Requests that wait for their treatment.
+    requests: Vec<u64>,
+    /// The redundancy group of the connections, where they are one.
+    group: Option<Group>,
 }
 
 impl Serving {
-    fn new(config: ServerConfig) -> Self {
+    fn new(config: ServerConfig, group: Option<Group>) -> Self {
         let mut database = Database::new(0);
         let at = |raw| Address::new(raw).expect("24 bits");
         for raw in 0..60_u32 {
@@ -281,24 +285,33 @@ impl Serving {
         database.add_station(2).expect("a station");
         let database = Rc::new(RefCell::new(database));
         let (server, client) = (Server::new(config, Rc::clone(&database)), Link::new(LinkConfig::DEFAULT));
-        Self { server, database, client, now: START, commands: Vec::new() }
+        let (commands, requests) = (Vec::new(), Vec::new());
+        Self { server, database, client, now: START, commands, requests, group }
     }
 
     fn connect(&mut self) {
         self.server.handle_disconnected(self.now);
         self.commands.clear();
+        self.requests.clear();
         self.server.handle_connected(self.now);
+        self.group.iter().for_each(|group| self.server.join(group));
         self.client.connected(self.now.mono);
         self.client.start();
+    }
+
+    fn take(&mut self, event: &ServerEvent) {
+        match event {
+            ServerEvent::Command { id, .. } => self.commands.push(*id),
+            ServerEvent::Request { id } => self.requests.push(*id),
+            _ => {}
+        }
     }
 
     /// Takes what the server does, until it comes to rest.
     fn drain(&mut self) {
         for _ in 0..WORK_MAX {
             if let Some(event) = self.server.poll_event() {
-                if let ServerEvent::Command { id, .. } = event {
-                    self.commands.push(id);
-                }
+                self.take(&event);
                 continue;
             }
             let mut message = Vec::new();
@@ -329,9 +342,7 @@ impl Serving {
             assert!(used > 0, "no progress");
             rest = rest.split_at(used).1;
             while let Some(event) = self.server.poll_event() {
-                if let ServerEvent::Command { id, .. } = event {
-                    self.commands.push(id);
-                }
+                self.take(&event);
             }
         }
         panic!("a server that takes no more");
@@ -363,7 +374,19 @@ impl Serving {
             let at = Address::new(u32::try_from(choices.below(20) * 3).unwrap_or(0)).expect("24 bits");
             let element = Element::SinglePoint { on: choices.chance(50), flags: Flags::GOOD };
             let change = self.database.borrow_mut().update(self.now, (1, at), element, CauseCode::SPONTANEOUS);
-            change.into_iter().for_each(|change| self.server.report(change));
+            if let Some(change) = change {
+                self.group.iter().for_each(|group| group.report(change));
+                self.server.report(change);
+            }
+        }
+    }
+
+    /// Treats what waits.
+    fn treat(&mut self, choices: &mut Choices) {
+        for id in std::mem::take(&mut self.requests) {
+            let ignored = Treatment::Ignore { is_done: choices.chance(50) };
+            let treatment = choices.pick(&[Treatment::Answer, Treatment::Answer, Treatment::Refuse, ignored]);
+            self.server.treat(self.now, id, treatment);
         }
     }
 
@@ -391,9 +414,11 @@ pub(super) fn server(bytes: &[u8]) {
         reports_max: 10,
         commands_max: 3,
         cyclic_every: choices.chance(50).then_some(Duration::from_secs(1)),
+        is_treated: choices.chance(30),
         ..ServerConfig::DEFAULT
     };
-    let mut serving = Serving::new(config);
+    let group = choices.chance(30).then(|| Group::new(10));
+    let mut serving = Serving::new(config, group);
     serving.connect();
     for _ in 0..STEPS_MAX {
         match choices.below(12) {
@@ -414,6 +439,8 @@ pub(super) fn server(bytes: &[u8]) {
                 }
             }
             8 if choices.chance(10) => serving.connect(),
+            9 if choices.chance(20) => serving.server.mute(choices.chance(50)),
+            10 => serving.treat(&mut choices),
             _ => serving.ask(&mut choices),
         }
         assert!(serving.server.waiting() <= 10 && serving.commands.len() <= WORK_MAX);

@@ -1,13 +1,12 @@
 //! Flags that say what a connection is made of.
 
+use crate::tls::TlsArgs;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tieline_net::tls::{Pin, TlsFiles, TlsVersion, Trust};
 use tieline_net::{Flow, Parity, SerialConfig};
-use tieline_transport::{End, Over, TlsOptions, Transport, UdpOptions, parse_pin};
+use tieline_transport::{End, Over, Transport, UdpOptions};
 
 /// What a connection is made of.
 #[derive(Debug, Args)]
@@ -15,24 +14,8 @@ pub struct TransportArgs {
     /// What the connection is made of
     #[arg(long, value_enum, default_value_t = Medium::Tcp)]
     pub over: Medium,
-    /// Our certificate in PEM, for --over tls
-    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "TLS")]
-    pub tls_cert: Option<PathBuf>,
-    /// The private key of our certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS")]
-    pub tls_key: Option<PathBuf>,
-    /// Certificates of authorities that vouch for the peer, in PEM
-    #[arg(long, value_name = "FILE", conflicts_with = "tls_pin", help_heading = "TLS")]
-    pub tls_ca: Option<PathBuf>,
-    /// The peer's certificate, or the fingerprint of its key; may be repeated
-    #[arg(long, value_name = "FILE|sha256:HEX", value_parser = pin, help_heading = "TLS")]
-    pub tls_pin: Vec<Pin>,
-    /// The name that the peer's certificate must be for [default: the host of the address, any client]
-    #[arg(long, value_name = "NAME", help_heading = "TLS")]
-    pub tls_name: Option<String>,
-    /// Speak TLS 1.3 only
-    #[arg(long, help_heading = "TLS")]
-    pub tls13: bool,
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// The local address of datagrams, where we connect
     #[arg(long, value_name = "ADDR", value_parser = crate::args::address, help_heading = "UDP")]
     pub udp_local: Option<SocketAddr>,
@@ -80,10 +63,6 @@ pub enum Check {
     Odd,
 }
 
-fn pin(text: &str) -> Result<Pin, String> {
-    parse_pin(text, Path::new(""))
-}
-
 fn gap(text: &str) -> Result<Duration, String> {
     let given = tieline_node::config::parse_duration(text).filter(|given| *given <= Duration::from_secs(10));
     given.ok_or_else(|| "expected a duration up to 10s, as in 20ms".to_owned())
@@ -94,7 +73,10 @@ impl TransportArgs {
     pub fn transport(&self, address: &str, listens: bool) -> Result<Transport> {
         let over = match self.over {
             Medium::Tcp => Over::Tcp,
-            Medium::Tls => Over::Tls(self.tls()?),
+            Medium::Tls => match self.tls.options()? {
+                Some(options) => Over::Tls(options),
+                None => bail!("--over tls needs --tls-cert and --tls-key: both sides show who they are"),
+            },
             Medium::Udp => {
                 let remotes = self.udp_remote.clone();
                 Over::Udp(UdpOptions { local: self.udp_local, remotes, ..UdpOptions::default() })
@@ -112,23 +94,6 @@ impl TransportArgs {
             bail!("--over udp on an address that other machines can reach needs --udp-remote: whom to hear");
         }
         Ok(transport)
-    }
-
-    fn tls(&self) -> Result<TlsOptions> {
-        let (Some(certificate), Some(key)) = (self.tls_cert.clone(), self.tls_key.clone()) else {
-            bail!("--over tls needs --tls-cert and --tls-key: both sides show who they are");
-        };
-        let trust = match &self.tls_ca {
-            Some(authorities) => Trust::Authorities(authorities.clone()),
-            None if self.tls_pin.is_empty() => bail!("--over tls needs --tls-ca or --tls-pin: whom to trust"),
-            None => Trust::Pinned(self.tls_pin.clone()),
-        };
-        let version_min = if self.tls13 { TlsVersion::Tls13 } else { TlsVersion::Tls12 };
-        let client_names = self.tls_name.iter().cloned().collect();
-        Ok(TlsOptions {
-            files: TlsFiles { certificate, key, trust, client_names, version_min },
-            name: self.tls_name.clone(),
-        })
     }
 
     const fn serial(&self) -> SerialConfig {

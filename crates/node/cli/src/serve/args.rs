@@ -1,8 +1,9 @@
 //! The command line of servers of point lists, as clap reads it.
 
 use crate::args::address;
+use crate::tls::TlsArgs;
 use clap::{Args, Subcommand};
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::Duration;
 use tieline_core::Timestamp;
@@ -77,7 +78,8 @@ pub struct BacnetServerArgs {
 /// `tieline iec104 server`.
 #[derive(Debug, Args)]
 pub struct Iec104ServerArgs {
-    /// Point list of an IEC 60870-5-104 station
+    /// Point list of an IEC 60870-5-104 station, with the columns value, curve, noise and decimals for what it shows, group and
+    /// cyclic for how it is sent
     pub file: PathBuf,
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:2404", value_parser = address)]
@@ -94,12 +96,28 @@ pub struct Iec104ServerArgs {
     /// Do not send terminations of commands
     #[arg(long)]
     pub no_termination: bool,
+    /// How often points with cyclic = true are sent, 100ms to 1h [default: never]
+    #[arg(long, value_name = "DURATION", value_parser = cyclic)]
+    pub cyclic: Option<Duration>,
+    /// IP addresses of a client whose connections are one redundancy group, as in 10.0.0.1,10.0.0.2; any: all other clients. May be
+    /// repeated
+    #[arg(long, value_name = "ADDRESSES", value_parser = redundancy)]
+    pub redundancy: Vec<RedundancyGroup>,
+    #[command(flatten)]
+    pub tls: TlsArgs,
     #[command(flatten)]
     pub pace: PaceArgs,
+    /// TOML file of what goes wrong, with the keys faults, delay and delay_jitter of a simulated device
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
     /// Print one JSON object with the address in use first, and commands as JSON
     #[arg(long)]
     pub json: bool,
 }
+
+/// The clients of a redundancy group; no address: all that no other group has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedundancyGroup(pub Vec<IpAddr>);
 
 /// How the simulated time goes.
 #[derive(Clone, Copy, Debug, Args)]
@@ -134,6 +152,21 @@ fn select_timeout(text: &str) -> Result<Duration, String> {
     let allowed = Duration::from_secs(1)..=Duration::from_secs(600);
     let given = tieline_core::parse_duration(text).filter(|duration| allowed.contains(duration));
     given.ok_or_else(|| "expected a duration from 1s to 10m".to_owned())
+}
+
+fn cyclic(text: &str) -> Result<Duration, String> {
+    let allowed = Duration::from_millis(100)..=Duration::from_secs(3600);
+    let given = tieline_core::parse_duration(text).filter(|duration| allowed.contains(duration));
+    given.ok_or_else(|| "expected a duration from 100ms to 1h".to_owned())
+}
+
+fn redundancy(text: &str) -> Result<RedundancyGroup, String> {
+    if text == "any" {
+        return Ok(RedundancyGroup(Vec::new()));
+    }
+    let addresses = text.split(',').map(str::parse).collect::<Result<_, _>>();
+    let expected = "expected IP addresses, as in 10.0.0.1,10.0.0.2, or any";
+    addresses.map(RedundancyGroup).map_err(|_| expected.to_owned())
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {

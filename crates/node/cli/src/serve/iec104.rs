@@ -1,11 +1,11 @@
 //! `tieline iec104 server`.
 
-use super::args::Iec104ServerArgs;
-use super::{Asked, Report, listed, load, serve_lines, tell};
+use super::args::{Iec104ServerArgs, RedundancyGroup};
+use super::{Asked, Report, listed, load, load_faults, serve_lines, tell};
 use crate::log;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -15,13 +15,18 @@ use tieline_iec104::{DatabaseError, Form, SelectRule, ServerConfig};
 use tieline_model::Model;
 use tieline_net::Shard;
 use tieline_node::config::{
-    ConfigError, Finding, Findings, Iec104Command, Iec104Kind, Iec104Output, PointConfig, ProtocolName, ServedPoints,
+    ConfigError, Finding, Findings, Iec104Command, Iec104Kind, Iec104Output, Iec104Served, PointConfig, ProtocolName,
+    ServedPoints,
 };
-use tieline_outstation::iec104;
+use tieline_outstation::iec104::{self, Iec104Service, Iec104Station};
 use tieline_outstation::points::{
     Faults, ListedPoint, ListedPoints, Pace, StationOfPoints, StationOutput, StationPlace,
 };
+use tieline_transport::{End, Over, Transport};
 use tokio::sync::mpsc;
+
+/// Redundancy groups at most.
+const GROUPS_MAX: usize = 16;
 
 /// How often values are looked at: clients learn of changes so soon.
 const SHOW_EVERY: Duration = Duration::from_secs(1);
@@ -29,8 +34,7 @@ const SHOW_EVERY: Duration = Duration::from_secs(1);
 /// What is served, and where.
 struct Served {
     station: StationConfig,
-    config: ServerConfig,
-    listen: SocketAddr,
+    service: Iec104Service,
     json: bool,
 }
 
@@ -39,12 +43,13 @@ struct StationConfig {
     model: Model,
     name: String,
     pace: Pace,
+    faults: Faults,
     utc_offset_minutes: i16,
 }
 
 impl StationConfig {
     fn station(self, now: Now, json: bool) -> Result<StationOfPoints, (usize, DatabaseError)> {
-        let listed = ListedPoints::new(self.points, self.model, &self.name, self.pace, Faults::default(), now);
+        let listed = ListedPoints::new(self.points, self.model, &self.name, self.pace, self.faults, now);
         StationOfPoints::new(listed, self.utc_offset_minutes, Box::new(move |now, written| tell(now, &written, json)))
     }
 }
@@ -54,19 +59,43 @@ pub fn server(args: &Iec104ServerArgs) -> Result<ExitCode> {
     log::start("warn", args.json);
     let ServedPoints { points, lines, model } = load(&args.file, ProtocolName::Iec104)?;
     check_outputs(&args.file, &points, &lines, args.common_address)?;
+    let faults = load_faults(args.faults.as_deref(), ProtocolName::Iec104, &points)?;
     let points = points.iter().filter_map(|point| Some(listed(point, place(point, args.common_address)?))).collect();
     let name = args.file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let config = ServerConfig {
         select_timeout: args.select_timeout,
         terminates_commands: !args.no_termination,
+        cyclic_every: args.cyclic,
+        is_treated: args.faults.is_some(),
         ..ServerConfig::DEFAULT
     };
     #[expect(clippy::cast_possible_truncation, reason = "14 hours at most")]
     let utc_offset_minutes = (args.utc_offset * 60.0).round() as i16;
-    let station = StationConfig { points, model, name, pace: args.pace.into(), utc_offset_minutes };
-    let (listen, json) = (args.listen, args.json);
-    let served = Served { station, config, listen, json };
+    let station = StationConfig { points, model, name, pace: args.pace.into(), faults, utc_offset_minutes };
+    let over = args.tls.options()?.map_or(Over::Tcp, Over::Tls);
+    let transport = Transport { end: End::Listen(args.listen), over };
+    let service = Iec104Service { transport, config, groups: groups(&args.redundancy)? };
+    let json = args.json;
+    let served = Served { station, service, json };
     serve_lines("iec104", json, move |shard, asked, report| serve(shard, served, asked, report))
+}
+
+/// Redundancy groups by the addresses of their clients, each in one.
+fn groups(args: &[RedundancyGroup]) -> Result<Vec<Vec<IpAddr>>> {
+    if args.len() > GROUPS_MAX {
+        bail!("--redundancy {} times, expected {GROUPS_MAX} at most", args.len());
+    }
+    if args.iter().filter(|RedundancyGroup(addresses)| addresses.is_empty()).count() > 1 {
+        bail!("--redundancy any a second time, expected once");
+    }
+    let mut seen = Vec::new();
+    for address in args.iter().flat_map(|RedundancyGroup(addresses)| addresses) {
+        if seen.contains(address) {
+            bail!("--redundancy with {address} a second time, expected each address once");
+        }
+        seen.push(*address);
+    }
+    Ok(args.iter().map(|RedundancyGroup(addresses)| addresses.clone()).collect())
 }
 
 /// Where a point is, and where it is commanded.
@@ -81,7 +110,8 @@ fn place(point: &PointConfig, common_address: u16) -> Option<StationPlace> {
         StationOutput { address: *address, form: command_form(*command), rule }
     });
     let common_address = of_list.common_address.unwrap_or(common_address);
-    Some(StationPlace { common_address, address: of_list.address, form: form(of_list.kind), output })
+    let Iec104Served { group, is_cyclic } = of_list.served;
+    Some(StationPlace { common_address, address: of_list.address, form: form(of_list.kind), output, group, is_cyclic })
 }
 
 /// Reports objects that two points are commanded by, and points that are twice there once they have a common address.
@@ -138,15 +168,15 @@ const fn command_form(command: Iec104Command) -> Form {
 }
 
 async fn serve(shard: Rc<Shard>, served: Served, mut asked: mpsc::Receiver<Asked>, report: Report) {
-    let Served { station, config, listen, json } = served;
+    let Served { station, service, json } = served;
     let station = match station.station(shard.now(), json) {
         Ok(station) => Rc::new(RefCell::new(station)),
         Err((_, error)) => return drop(report.send(Err(std::io::Error::other(error)))),
     };
     let database = station.borrow().database();
-    let clients = match iec104::serve(&shard, listen, config, database, Rc::clone(&station)).await {
+    let clients = match iec104::serve(&shard, &service, database, Rc::clone(&station)).await {
         Ok((address, clients)) => {
-            let _ = report.send(Ok(address));
+            let _ = report.send(address.ok_or_else(|| std::io::Error::other("no address is listened on")));
             clients
         }
         Err(error) => return drop(report.send(Err(error))),
@@ -158,6 +188,10 @@ async fn serve(shard: Rc<Shard>, served: Served, mut asked: mpsc::Receiver<Asked
             _ = ticks.tick() => {
                 let changes = station.borrow_mut().show(shard.now());
                 clients.report(&changes);
+                if service.config.is_treated {
+                    let presence = station.borrow_mut().presence(shard.now());
+                    clients.attend(presence);
+                }
             }
             line = asked.recv(), if has_operator => match line {
                 Some(Asked { point, value, answer }) => {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::CommandMode;
 use tieline_iec104::{CommandEnd, Freeze, LinkConfig};
-use tieline_transport::{Over, Transport};
+use tieline_transport::{End, Over, Transport};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -58,12 +58,16 @@ pub struct Iec104Config {
     pub counters: bool,
     /// How often the clock is set; none never.
     pub clock_every: Option<Duration>,
+    /// Where the station is reached besides its address: connections that stand by.
+    pub standby: Vec<Transport>,
 }
 
 /// QOI of the whole station; those of groups follow.
 const STATION: u8 = 20;
 /// QCC of all counters.
 const ALL_COUNTERS: u8 = 5;
+/// Connections that stand by at most.
+const STANDBY_MAX: usize = 7;
 /// Groups of states, and of counters.
 const GROUPS: RangeInclusive<u8> = 1..=16;
 const COUNTER_GROUPS: RangeInclusive<u8> = 1..=4;
@@ -162,9 +166,36 @@ pub fn read_iec104(
         freeze: DEVICE_IEC104_FREEZE.read(&mut s, doc, [None, Some(Freeze::Freeze), Some(Freeze::FreezeAndReset)]),
         counters: false,
         clock_every: None,
+        standby: read_standby(doc, &mut s, transport),
     };
     s.finish(doc);
     config
+}
+
+/// Reads the further addresses of a station that is reached by `transport`: all else is as there.
+fn read_standby(doc: &mut Document<'_>, s: &mut Section<'_>, transport: Option<&Transport>) -> Vec<Transport> {
+    let expected = "a list of hosts with ports, as in [\"10.1.2.4:2404\"]";
+    let address = |text: &str| parse::peer_address(&DeValue::String(text.into()));
+    let addresses = s.each_text(doc, "standby", expected, address);
+    let Some(transport) = transport.filter(|_| !addresses.is_empty()) else { return Vec::new() };
+    let (at, key) = (s.value_at("standby"), s.key("standby"));
+    let End::Connect(first) = &transport.end else {
+        let expected = "address = \"host:port\" for the device: a station that connects to the node has one connection";
+        doc.report(at, &key, "further addresses".to_owned(), expected.to_owned());
+        return Vec::new();
+    };
+    if addresses.len() > STANDBY_MAX {
+        doc.report(at, &key, format!("{} addresses", addresses.len()), format!("{STANDBY_MAX} at most"));
+    }
+    let mut seen = vec![first];
+    for address in &addresses {
+        if seen.contains(&address) {
+            doc.report(at, &key, format!("{address:?} a second time"), "each address once".to_owned());
+        }
+        seen.push(address);
+    }
+    let standby = |address: String| Transport { end: End::Connect(address), over: transport.over.clone() };
+    addresses.into_iter().map(standby).collect()
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the range of the setting is 14 hours")]
@@ -232,6 +263,40 @@ mod tests {
     }
 
     #[test]
+    fn further_addresses_of_a_station_are_reached_as_the_first_is() {
+        let device = read("address='r:2404'\niec104={standby=['s:2404', 't:19']}", LIST).unwrap();
+        let standby: Vec<_> = device.protocol.iec104().unwrap().standby.iter().map(ToString::to_string).collect();
+        assert_eq!(standby, ["s:2404", "t:19"]);
+        assert_eq!(read("address='r:2404'", LIST).unwrap().protocol.iec104().unwrap().standby, []);
+        let key = "n.toml:5:17: device.d.iec104.standby: found";
+        check_wrong(
+            "address='r:2404'\niec104={standby=['s:2404', 's']}",
+            LIST,
+            &[
+                "n.toml:5:28: device.d.iec104.standby: found \"s\", expected a host and a port, as in \"10.1.2.3:20000\"",
+            ],
+        );
+        check_wrong(
+            "address='r:2404'\niec104={standby=['s:2404', 'r:2404']}",
+            LIST,
+            &[&format!("{key} \"r:2404\" a second time, expected each address once")],
+        );
+        let many: Vec<_> = (1..9).map(|port| format!("s:{port}")).collect();
+        check_wrong(
+            &format!("address='r:2404'\niec104={{standby={many:?}}}"),
+            LIST,
+            &[&format!("{key} 8 addresses, expected 7 at most")],
+        );
+        check_wrong(
+            "listen='127.0.0.1:1'\niec104={standby=['s:2404']}",
+            LIST,
+            &[&format!(
+                "{key} further addresses, expected address = \"host:port\" for the device: a station that connects to the node has one connection"
+            )],
+        );
+    }
+
+    #[test]
     fn groups_and_freezes_are_qualifiers_of_requests() {
         let check = |keys: &str, states: &[u8], reads: &[u8], polls: &[u8]| {
             let device = read(&format!("address='r:2404'\n{keys}"), LIST).unwrap();
@@ -281,6 +346,25 @@ mod tests {
             &[
                 "n.toml:4:9: device.d.channel: found a shared connection, expected address or listen: each IEC 104 station has a connection of its own",
             ],
+        );
+    }
+
+    #[test]
+    fn a_list_says_how_a_server_sends_a_point() {
+        let list = |rows: &str| format!("name,type,index,group,cyclic\n{rows}");
+        let rows = "a,scaled,1,16,true\nb,integrated-totals,2,4,\nc,scaled,3,,\n";
+        let device = read("address='r:2404'", &list(rows)).unwrap();
+        let served = device.points.iter().map(|point| point.address.iec104().unwrap().served);
+        let served: Vec<_> = served.map(|served| (served.group, served.is_cyclic)).collect();
+        assert_eq!(served, [(16, true), (4, false), (0, false)]);
+        let check = |row: &str, expect: &str| {
+            check_wrong("address='r:2404'", &list(row), &[&format!("p.csv:2:1: {expect}")]);
+        };
+        check("a,scaled,1,17,\n", "group: found \"17\", expected a whole number from 1 to 16 for this type");
+        check("a,integrated-totals,1,5,\n", "group: found \"5\", expected a whole number from 1 to 4 for this type");
+        check(
+            "a,integrated-totals,1,,true\n",
+            "cyclic: found \"true\", expected false: counters are not sent at intervals",
         );
     }
 

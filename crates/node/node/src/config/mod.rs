@@ -50,8 +50,8 @@ pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{
     BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, GooseKind, GoosePoint, Iec104Command, Iec104Kind, Iec104Output,
-    Iec104Point, ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig, ServedPoints, SimulatedPoint, States,
-    Takes, ValueKind, WriteAs, model_of, read_points, read_served_points,
+    Iec104Point, Iec104Served, ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig, ServedPoints,
+    SimulatedPoint, States, Takes, ValueKind, WriteAs, model_of, read_points, read_served_points,
 };
 pub use protocol::{Protocol, ProtocolName};
 pub use restart::restart_needed;

@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Machine, Now, Reading, Refusal};
 use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, PacketSocket, Session, Shard, Tap, Target};
-use tieline_poll::{LinkState, PointTable, PollClass, PollResult};
+use tieline_poll::{ConnectionHealth, LinkState, PointTable, PollClass, PollResult};
 use tieline_transport::{CertificateCache, KeptSession, Route, Transport};
 use tokio::task::JoinHandle;
 
@@ -321,6 +321,11 @@ impl Reporter {
             field.poller.handle_link(now, self.device, LinkState::Away { why: why.into() });
             field.tell_link(self.device, false);
         });
+    }
+
+    /// What each of several connections of the device is used for.
+    pub fn connections(&self, now: Now, connections: Box<[ConnectionHealth]>) {
+        self.with(|field| field.poller.handle_connections(now, self.device, connections));
     }
 
     /// The device has answered, with nothing to read.

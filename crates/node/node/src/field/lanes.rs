@@ -16,6 +16,8 @@ pub enum Lane {
     Main,
     /// The one for what is urgent.
     Urgent,
+    /// One of those that take the place of the main one, by its number from 1 on.
+    Standby(u8),
 }
 
 impl Lane {
@@ -24,6 +26,7 @@ impl Lane {
         match self {
             Self::Main => 0,
             Self::Urgent => 1,
+            Self::Standby(number) => number,
         }
     }
 
@@ -32,6 +35,7 @@ impl Lane {
         match self {
             Self::Main => "main",
             Self::Urgent => "urgent",
+            Self::Standby(_) => "standby",
         }
     }
 }

@@ -55,7 +55,7 @@ mod tests {
         write(&mut e, &Counted::default());
         let text = e.into_text();
         let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-        assert_eq!(names.len(), 98);
+        assert_eq!(names.len(), 101);
         let documents = include_str!("../../../../../docs/metrics.md");
         for name in names {
             assert!(documents.contains(&format!("`{name}")), "{name} is not in docs/metrics.md");

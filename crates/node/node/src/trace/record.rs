@@ -75,7 +75,7 @@ impl Kind {
 pub struct Record<'a> {
     /// What it is.
     pub kind: Kind,
-    /// On which connection of the device: 0, or 1 for what is urgent.
+    /// On which connection of the device: 0, or 1 for what is urgent, or from 1 on those that stand by.
     pub connection: u8,
     /// When, in nanoseconds of the clock that deadlines are measured on.
     pub mono: u64,

@@ -1,7 +1,7 @@
 //! What goes wrong at a device whose points stand in a list.
 
 use super::ListedPoints;
-use crate::treatment::{NOISE_BYTES, Reply, Treatment};
+use crate::treatment::{NOISE_BYTES, Presence, Reply, Treatment};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Instant;
@@ -38,13 +38,22 @@ impl<P> ListedPoints<P> {
         Treatment { after, reply }
     }
 
+    /// Whether the device is there at the moment.
+    pub(super) fn presence(&self, now: Instant) -> Presence {
+        match self.device.conduct(self.since_start(now)) {
+            Conduct::Off => Presence::Off,
+            Conduct::Silent => Presence::Silent,
+            Conduct::Answers { .. } | Conduct::Refuses | Conduct::Garbles => Presence::There,
+        }
+    }
+
     /// Whether the device says nothing at the moment.
     pub(super) fn is_silent(&self, now: Instant) -> bool {
         matches!(self.device.conduct(self.since_start(now)), Conduct::Silent | Conduct::Off)
     }
 }
 
-/// Bytes that begin no frame of Modbus and no datagram of BACnet.
+/// Bytes that begin no frame of Modbus or IEC 60870-5-104, and no datagram of BACnet.
 fn noise(seed: Seed) -> [u8; NOISE_BYTES] {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
     let byte = |at: u64| (seed.with(at).unit() * 256.0) as u8 | 0x02;

@@ -2,9 +2,10 @@
 
 use super::{ListedPoint, ListedPoints, SetError, Teller, WrittenPoint};
 use crate::iec104::Iec104Station;
+use crate::treatment::{Presence, Treatment};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tieline_core::{Now, Value};
+use tieline_core::{Now, Quality, Validity, Value};
 use tieline_iec104::{
     Address, CauseCode, Change, CommandAnswer, Database, DatabaseError, Element, Flags, Form, Freeze, Point,
     SelectRule, ServerEvent,
@@ -21,6 +22,10 @@ pub struct StationPlace {
     pub form: Form,
     /// Where commands go; none where it is only read.
     pub output: Option<StationOutput>,
+    /// The group that it is interrogated with; 0 none.
+    pub group: u8,
+    /// Whether it is sent at intervals.
+    pub is_cyclic: bool,
 }
 
 /// The object that a point is commanded by.
@@ -55,9 +60,10 @@ impl StationOfPoints {
     ) -> Result<Self, (usize, DatabaseError)> {
         let mut database = Database::new(utc_offset_minutes);
         for (point, at) in listed.points.iter().zip(0..) {
-            let StationPlace { common_address, address, output, .. } = point.place;
-            let element = element_of(point, listed.value(at), 0.0);
-            database.add(common_address, address, Point::new(element)).map_err(|error| (at, error))?;
+            let StationPlace { common_address, address, output, group, is_cyclic, .. } = point.place;
+            let element = element_of(point, (listed.value(at), listed.quality(at)), 0.0);
+            let added = Point { group, is_cyclic, ..Point::new(element) };
+            database.add(common_address, address, added).map_err(|error| (at, error))?;
             if let Some(StationOutput { address, form, rule }) = output {
                 database.add_command(common_address, address, form, rule).map_err(|error| (at, error))?;
             }
@@ -91,9 +97,13 @@ impl StationOfPoints {
     fn show_after(&mut self, now: Now, set: Option<(usize, CauseCode)>) -> Vec<Change> {
         self.listed.handle_time(now.mono);
         let mut database = self.database.borrow_mut();
+        if self.listed.device.poll_restarted() {
+            self.bases.fill(0.0);
+            database.restart();
+        }
         let points = self.listed.points.iter().zip(&self.bases).zip(0..);
         let changed = points.filter_map(|((point, base), at)| {
-            let element = element_of(point, self.listed.value(at), *base);
+            let element = element_of(point, (self.listed.value(at), self.listed.quality(at)), *base);
             let cause = set.filter(|(place, _)| *place == at).map_or(CauseCode::SPONTANEOUS, |(_, cause)| cause);
             let StationPlace { common_address, address, .. } = point.place;
             let sequence = database.element(common_address, address).map_or(0, |before| sequence_of(&before));
@@ -127,9 +137,9 @@ impl StationOfPoints {
     fn reset(&mut self, station: u16, group: u8) {
         let listed = &self.listed;
         for ((point, base), at) in listed.points.iter().zip(&mut self.bases).zip(0..) {
-            // The points of a list are in no group.
-            let is_reset = point.place.form == Form::Totals && point.place.common_address == station && group == ALL;
-            if is_reset {
+            let place = &point.place;
+            let is_meant = place.common_address == station && (group == ALL || group == place.group);
+            if place.form == Form::Totals && is_meant {
                 *base = point.raw(listed.value(at)).as_f64().unwrap_or(0.0);
             }
         }
@@ -156,20 +166,31 @@ impl Iec104Station for StationOfPoints {
             ServerEvent::Frozen { .. }
             | ServerEvent::Started
             | ServerEvent::Stopped
+            | ServerEvent::Request { .. }
             | ServerEvent::ClockSet { .. }
             | ServerEvent::Reset { .. }
             | ServerEvent::Closing(_) => (CommandAnswer::Refused, Vec::new()),
         }
     }
+
+    fn treat(&mut self, now: Now) -> Treatment {
+        self.listed.treat(now.mono)
+    }
+
+    fn presence(&mut self, now: Now) -> Presence {
+        self.listed.presence(now.mono)
+    }
 }
 
 /// What the object of a point says. A number that does not fit is the nearest that does, with OV where there is such a bit.
-fn element_of(point: &ListedPoint<StationPlace>, value: Value, base: f64) -> Element {
+fn element_of(point: &ListedPoint<StationPlace>, (value, quality): (Value, Quality), base: f64) -> Element {
     let number = point.raw(value).as_f64().unwrap_or(0.0);
-    let flags = Flags::GOOD;
-    let within = |min: f64, max: f64| if (min..=max).contains(&number) { flags } else { Flags::OVERFLOW };
+    let flags = to_flags(quality);
+    let within = |min: f64, max: f64| if (min..=max).contains(&number) { flags } else { flags | Flags::OVERFLOW };
+    // States have no overflow.
+    let of_state = if quality.contains(Quality::OVER_RANGE) { flags | Flags::INVALID } else { flags };
     match point.place.form {
-        Form::DoublePoint => Element::DoublePoint { state: whole(number, 0, 3), flags },
+        Form::DoublePoint => Element::DoublePoint { state: whole(number, 0, 3), flags: of_state },
         Form::Step => {
             Element::Step { position: whole(number, -64, 63), is_transient: false, flags: within(-64.0, 63.0) }
         }
@@ -184,16 +205,40 @@ fn element_of(point: &ListedPoint<StationPlace>, value: Value, base: f64) -> Ele
         }
         Form::Totals => {
             let count = whole(number - base, i32::MIN.into(), i32::MAX.into());
-            Element::Totals { count, sequence: 0, is_carried: false, is_adjusted: false, is_invalid: false }
+            let is_invalid = quality.validity() == Validity::Bad;
+            Element::Totals { count, sequence: 0, is_carried: false, is_adjusted: false, is_invalid }
         }
-        Form::ProtectionEvent => Element::ProtectionEvent { state: whole(number, 0, 3), flags, elapsed_ms: 0 },
-        Form::ProtectionStart => Element::ProtectionStart { events: whole(number, 0, 0x3F), flags, duration_ms: 0 },
+        Form::ProtectionEvent => {
+            Element::ProtectionEvent { state: whole(number, 0, 3), flags: of_state, elapsed_ms: 0 }
+        }
+        Form::ProtectionStart => {
+            Element::ProtectionStart { events: whole(number, 0, 0x3F), flags: of_state, duration_ms: 0 }
+        }
         Form::ProtectionOutput => {
-            Element::ProtectionOutput { circuits: whole(number, 0, 0x0F), flags, operating_ms: 0 }
+            Element::ProtectionOutput { circuits: whole(number, 0, 0x0F), flags: of_state, operating_ms: 0 }
         }
         Form::StatusChange => Element::StatusChange { states: whole(number, 0, u16::MAX.into()), changed: 0, flags },
         Form::Short => Element::Short { value: single(number), flags },
-        _ => Element::SinglePoint { on: number != 0.0, flags },
+        _ => Element::SinglePoint { on: number != 0.0, flags: of_state },
+    }
+}
+
+/// What a device says against a value, as a station says it.
+fn to_flags(quality: Quality) -> Flags {
+    let reasons = [
+        (Quality::OVER_RANGE, Flags::OVERFLOW),
+        (Quality::COMM_LOST, Flags::NOT_TOPICAL),
+        (Quality::STALE, Flags::BLOCKED),
+        (Quality::LOCAL_FORCED, Flags::SUBSTITUTED),
+        (Quality::REMOTE_FORCED, Flags::SUBSTITUTED),
+    ];
+    let set = reasons.into_iter().filter(|(reason, _)| quality.contains(*reason));
+    let flags = set.fold(Flags::GOOD, |flags, (_, flag)| flags | flag);
+    match quality.validity() {
+        Validity::Good => flags,
+        Validity::Uncertain if flags == Flags::GOOD => Flags::NOT_TOPICAL,
+        Validity::Bad if flags == Flags::GOOD => Flags::INVALID,
+        Validity::Uncertain | Validity::Bad => flags,
     }
 }
 
@@ -271,6 +316,8 @@ mod tests {
                     form,
                     rule: SelectRule::Either,
                 }),
+                group: 0,
+                is_cyclic: false,
             },
             scale: *scale,
             offset: 0.0,
@@ -357,6 +404,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_device_says_against_a_value_is_in_its_flags() {
+        let check = |quality, expect| assert_eq!(to_flags(quality), expect, "{quality:?}");
+        check(Quality::GOOD, Flags::GOOD);
+        check(Quality::OFFLINE, Flags::INVALID);
+        check(Quality::COMM_LOST, Flags::NOT_TOPICAL);
+        check(Quality::OVER_RANGE.with(Quality::REMOTE_FORCED), Flags::OVERFLOW | Flags::SUBSTITUTED);
+        let mut station = station(&[("single", Form::SinglePoint, None, 1.0)], Box::new(|_, _| {}));
+        let point = station.listed.points.remove(0);
+        let said = |quality| element_of(&point, (Value::Bool(true), quality), 0.0);
+        // There is no overflow of a state.
+        let flags = Flags::OVERFLOW | Flags::INVALID;
+        assert_eq!(said(Quality::OVER_RANGE), Element::SinglePoint { on: true, flags });
+    }
+
+    #[test]
     fn counters_that_are_reset_count_from_there() {
         let mut station = station(&[("energy", Form::Totals, None, 1.0)], Box::new(|_, _| {}));
         let count = |changes: &[Change]| match changes {
@@ -364,6 +426,10 @@ mod tests {
             _ => panic!("{changes:?}"),
         };
         assert_eq!(count(&station.set(later(1), "energy", "100").unwrap()), 100);
+        // Those of another group do not.
+        station.take(later(1), &ServerEvent::Frozen { common_address: 7, group: 2, freeze: Freeze::FreezeAndReset });
+        assert_eq!(count(&station.set(later(1), "energy", "101").unwrap()), 101);
+        station.set(later(1), "energy", "100").unwrap();
         station.take(later(1), &ServerEvent::Frozen { common_address: 7, group: 5, freeze: Freeze::FreezeAndReset });
         assert_eq!(count(&station.set(later(2), "energy", "130").unwrap()), 30);
     }

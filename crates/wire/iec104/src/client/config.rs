@@ -37,6 +37,8 @@ pub struct ClientConfig {
     pub command_end: CommandEnd,
     /// Requests of the owner that wait or are under way.
     pub queue_max: usize,
+    /// Whether data transfer is started as soon as there is a connection; otherwise [`crate::Client::start`] does it.
+    pub starts: bool,
 }
 
 impl ClientConfig {
@@ -55,6 +57,7 @@ impl ClientConfig {
             answer_timeout: Duration::from_secs(10),
             command_end: CommandEnd::Confirmation,
             queue_max: 256,
+            starts: true,
         }
     }
 }

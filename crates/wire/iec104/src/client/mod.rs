@@ -3,6 +3,9 @@
 //! Once connected it starts data transfer, then asks each station what [`ClientConfig::at_start`] says. Every request that was
 //! taken ends with one event. A command is sent once: where no answer comes, nobody knows whether it was done, and
 //! [`Outcome::Failed`] says so.
+//!
+//! Of several connections to one station one is started (IEC 60870-5-104 10): each has a client whose [`ClientConfig::starts`]
+//! is false, and the owner starts one of them. The others are tested at t3.
 
 mod answers;
 mod config;
@@ -34,6 +37,8 @@ pub struct Client {
     tasks: Tasks,
     events: VecDeque<ClientEvent>,
     is_connected: bool,
+    /// The start of data transfer was asked for.
+    is_start_asked: bool,
     is_started: bool,
     /// What is asked at the start is not over.
     is_starting: bool,
@@ -55,6 +60,7 @@ impl Client {
             tasks: Tasks::default(),
             events: VecDeque::new(),
             is_connected: false,
+            is_start_asked: false,
             is_started: false,
             is_starting: false,
             is_closing: false,
@@ -80,6 +86,14 @@ impl Client {
         }
         self.tasks.push(Task { origin: Origin::Owner(id), request, until });
         Ok(())
+    }
+
+    /// Starts data transfer on the connection that there is; [`ClientEvent::Started`] follows.
+    pub fn start(&mut self) {
+        if self.is_connected && !self.is_closing && !self.is_start_asked {
+            self.is_start_asked = true;
+            self.link.start();
+        }
     }
 
     /// Whether data transfer is started.
@@ -166,7 +180,9 @@ impl Client {
         match received {
             Received::Nothing => {}
             Received::Asdu(asdu) => self.handle_asdu(now, asdu),
-            Received::Started => self.started(now),
+            Received::Started if self.is_start_asked => self.started(now),
+            // No controlled station starts a controlling one.
+            Received::Started => self.close(LinkError::NotStarted),
             // No controlled station stops a controlling one.
             Received::Stopped => self.close(LinkError::NotStarted),
             Received::Broken(error) => self.close(error),
@@ -253,8 +269,11 @@ impl Machine for Client {
     fn handle_connected(&mut self, now: Now) {
         self.framer.clear();
         (self.is_connected, self.is_started, self.is_starting, self.is_closing) = (true, false, false, false);
+        self.is_start_asked = false;
         self.link.connected(now.mono);
-        self.link.start();
+        if self.config.starts {
+            self.start();
+        }
     }
 
     fn handle_disconnected(&mut self, _now: Now) {

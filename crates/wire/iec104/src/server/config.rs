@@ -24,6 +24,8 @@ pub struct ServerConfig {
     pub takes_clock: bool,
     /// How often points are sent that say that they are cyclic; none never.
     pub cyclic_every: Option<Duration>,
+    /// Whether each request waits until the owner says how it is treated ([`ServerEvent::Request`]).
+    pub is_treated: bool,
 }
 
 impl ServerConfig {
@@ -37,6 +39,7 @@ impl ServerConfig {
         terminates_commands: true,
         takes_clock: true,
         cyclic_every: None,
+        is_treated: false,
     };
 }
 
@@ -77,6 +80,11 @@ pub enum ServerEvent {
     Started,
     /// The client has stopped data transfer.
     Stopped,
+    /// A request waits for [`crate::Server::treat`], where [`ServerConfig::is_treated`].
+    Request {
+        /// To treat it with.
+        id: u64,
+    },
     /// A command that is to be carried out, to be answered with [`crate::Server::answer`]. It was selected where its point
     /// says so.
     Command {
@@ -129,6 +137,22 @@ pub enum CommandAnswer {
     Accepted,
     /// It was carried out.
     Done,
+}
+
+/// How a request is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment<'a> {
+    /// It is answered.
+    Answer,
+    /// It gets a negative confirmation; a read the cause of an unknown object.
+    Refuse,
+    /// It gets no answer.
+    Ignore {
+        /// Whether a command is carried out all the same.
+        is_done: bool,
+    },
+    /// These bytes, which need be no frame, come in place of an answer.
+    Noise(&'a [u8]),
 }
 
 /// What a server counts, besides its link.

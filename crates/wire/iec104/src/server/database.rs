@@ -206,6 +206,18 @@ impl Database {
         Some(Change { common_address, address, element, time, cause })
     }
 
+    /// The station has started again: no counter is frozen, nothing is selected, and the clock is ours.
+    pub fn restart(&mut self) {
+        self.clock_shift = 0;
+        self.targets.values_mut().for_each(|target| target.selection = None);
+        for entry in self.points.values_mut() {
+            (entry.frozen, entry.sequence) = (None, 0);
+            if let Element::Totals { sequence, .. } = &mut entry.point.element {
+                *sequence = 0;
+            }
+        }
+    }
+
     /// What the station's clock shows.
     #[must_use]
     pub fn clock(&self, utc: Timestamp) -> Cp56 {

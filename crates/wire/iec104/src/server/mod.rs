@@ -8,17 +8,21 @@
 //! ```
 //!
 //! What all connections of a station share is in its [`Database`]. What waits for one connection ends with it: a client
-//! interrogates when it connects.
+//! interrogates when it connects. The connections of a [`Group`] share what waits, and one of them is started at a time.
 
 mod config;
 mod database;
 mod output;
+mod reports;
 mod requests;
+mod treatment;
 
-pub use config::{Change, CommandAnswer, Freeze, ServerConfig, ServerCounters, ServerEvent};
+pub use config::{Change, CommandAnswer, Freeze, ServerConfig, ServerCounters, ServerEvent, Treatment};
 pub use database::{Database, DatabaseError, Point, SelectRule};
+pub use reports::Group;
 
-use self::output::{Job, Output};
+use self::output::{Job, Outgoing, Output};
+use self::treatment::Held;
 use crate::apdu::{Apdu, ApduError, Framer};
 use crate::asdu::CauseCode;
 use crate::link::{Link, LinkCounters, LinkError, Received};
@@ -38,6 +42,8 @@ struct Command {
     /// As it came.
     asdu: Vec<u8>,
     is_accepted: bool,
+    /// Nothing is said of it.
+    is_silent: bool,
 }
 
 /// A controlled station on one connection.
@@ -53,6 +59,7 @@ pub struct Server {
     commands: Vec<Command>,
     next_id: u64,
     output: Output,
+    held: Held,
     cyclic_due: Option<Instant>,
     is_connected: bool,
     is_closing: bool,
@@ -73,6 +80,7 @@ impl Server {
             events: VecDeque::new(),
             commands: Vec::new(),
             next_id: 0,
+            held: Held::default(),
             cyclic_due: None,
             is_connected: false,
             is_closing: false,
@@ -80,7 +88,13 @@ impl Server {
         }
     }
 
-    /// Tells the client of a change, as soon as data transfer is started.
+    /// Makes the connection one of a redundancy group, as soon as it is there. When its client starts it, the one of the group
+    /// that was started before is closed as soon as its session is nudged.
+    pub fn join(&mut self, group: &Group) {
+        self.output.join(group);
+    }
+
+    /// Tells the client of a change, as soon as data transfer is started. A [`Group`] is told itself.
     pub fn report(&mut self, change: Change) {
         if self.is_connected && !self.is_closing {
             self.counters.reports_dropped += self.output.report(change);
@@ -100,6 +114,10 @@ impl Server {
         let Some(at) = self.commands.iter().position(|command| command.id == id && !command.is_accepted) else {
             return;
         };
+        if self.commands.get(at).is_some_and(|command| command.is_silent) {
+            self.commands.swap_remove(at);
+            return;
+        }
         let is_positive = answer != CommandAnswer::Refused;
         if is_positive && answer != CommandAnswer::Done && self.config.terminates_commands {
             if let Some(command) = self.commands.get_mut(at) {
@@ -159,9 +177,11 @@ impl Server {
         };
         match received {
             Received::Nothing => {}
+            Received::Asdu(asdu) if self.config.is_treated => self.hold(asdu),
             Received::Asdu(asdu) => self.handle_asdu(now, asdu),
             Received::Started if was_started => {}
             Received::Started => {
+                self.output.reports.borrow_mut().activate(self.connection);
                 self.events.push_back(ServerEvent::Started);
                 self.cyclic_due = self.config.cyclic_every.map(|every| now.mono + every);
             }
@@ -173,6 +193,7 @@ impl Server {
             }
             Received::Broken(error) => self.close(error),
         }
+        self.output.reports.borrow_mut().acknowledged(self.connection, self.link.acknowledged());
         !self.is_closing && self.events.len() < EVENTS_MAX
     }
 
@@ -180,6 +201,7 @@ impl Server {
     fn stop(&mut self) {
         self.cyclic_due = None;
         self.commands.clear();
+        self.held.clear();
         self.output.stop();
         self.database.borrow_mut().disconnect(self.connection);
     }
@@ -187,7 +209,7 @@ impl Server {
     fn close(&mut self, error: LinkError) {
         if !self.is_closing {
             self.is_closing = true;
-            self.counters.broken += 1;
+            self.counters.broken += u64::from(error != LinkError::Replaced);
             self.stop();
             self.events.push_back(ServerEvent::Closing(error));
         }
@@ -226,6 +248,8 @@ impl Machine for Server {
         self.framer.clear();
         self.link.disconnected();
         self.events.clear();
+        self.output.reports.borrow_mut().release(self.connection);
+        self.held = Held::default();
         self.output = Output::new(self.config.reports_max);
         (self.is_connected, self.is_closing) = (false, false);
     }
@@ -244,7 +268,7 @@ impl Machine for Server {
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        if !self.is_connected || self.is_closing {
+        if !self.is_connected || self.is_closing || self.held.is_muted() {
             return;
         }
         if let Err(error) = self.link.handle_timeout(now.mono) {
@@ -257,15 +281,24 @@ impl Machine for Server {
         if !self.is_connected || self.is_closing {
             return false;
         }
-        if self.link.control(now.mono, out) {
+        if self.link.is_started() && self.output.reports.borrow().is_replaced(self.connection) {
+            self.close(LinkError::Replaced);
+            return false;
+        }
+        if self.held.is_muted() {
+            return false;
+        }
+        if self.link.control(now.mono, out) || self.held.take_noise(out) {
             return true;
         }
         if !self.link.may_send() {
             return false;
         }
-        let Some((asdu, reported)) = self.output.next(&self.database.borrow(), now) else { return false };
+        let Some(next) = self.output.next(&self.database.borrow(), now) else { return false };
+        let Outgoing { asdu, changes, reported } = next;
         self.counters.reported += reported;
-        self.link.send(now.mono, &asdu, out);
+        let number = self.link.send(now.mono, &asdu, out);
+        self.output.reports.borrow_mut().sent(number, changes);
         true
     }
 
@@ -274,7 +307,7 @@ impl Machine for Server {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        if !self.is_connected || self.is_closing {
+        if !self.is_connected || self.is_closing || self.held.is_muted() {
             return None;
         }
         self.link.timeout().into_iter().chain(self.cyclic_due).min()

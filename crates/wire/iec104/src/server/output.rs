@@ -1,13 +1,16 @@
 //! What waits to be sent on one connection, and how objects go together in ASDUs.
 
 use super::config::Change;
-use super::database::{Database, Place, Point, reported_type};
+use super::database::{Database, Point, reported_type};
+use super::reports::{Group, Reports};
 use crate::apdu::ASDU_BYTES_MAX;
 use crate::asdu::{
     Address, Cause, CauseCode, Element, Form, Header, Layout, OBJECTS_MAX, Object, TimeForm, TimeTag, TypeId, emit,
 };
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
+use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use tieline_core::Now;
 
 /// Bytes of an ASDU before its objects.
@@ -120,56 +123,61 @@ impl Job {
     }
 }
 
-/// What goes out in the order in which it came about.
+/// An ASDU that is to be sent.
 #[derive(Debug)]
-enum Report {
-    Change(Change),
-    Asdu(Vec<u8>),
+pub(super) struct Outgoing {
+    pub(super) asdu: Vec<u8>,
+    /// The changes that it tells.
+    pub(super) changes: Vec<Change>,
+    /// How many objects it has because they changed.
+    pub(super) reported: u64,
+}
+
+impl Outgoing {
+    const fn of(asdu: Vec<u8>) -> Self {
+        Self { asdu, changes: Vec::new(), reported: 0 }
+    }
 }
 
 /// What waits to be sent on one connection.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// Changes that wait at most.
-    reports_max: usize,
+    /// Changes: of this connection, or of the group that it is in.
+    pub(super) reports: Rc<RefCell<Reports>>,
     /// Confirmations and answers.
     answers: VecDeque<Vec<u8>>,
-    reports: VecDeque<Report>,
-    /// Changes among the reports.
-    changes: usize,
-    /// Points whose reports were dropped.
-    lost: BTreeSet<Place>,
+    /// What goes out behind the changes before a position.
+    behind: VecDeque<(u64, Vec<u8>)>,
     jobs: VecDeque<Job>,
     /// Whether it is the turn of a job.
     is_turn_of_job: bool,
 }
 
 impl Output {
-    pub(super) const fn new(reports_max: usize) -> Self {
+    pub(super) fn new(reports_max: usize) -> Self {
         Self {
-            reports_max,
+            reports: Rc::new(RefCell::new(Reports::new(reports_max))),
             answers: VecDeque::new(),
-            reports: VecDeque::new(),
-            changes: 0,
-            lost: BTreeSet::new(),
+            behind: VecDeque::new(),
             jobs: VecDeque::new(),
             is_turn_of_job: false,
         }
     }
 
-    /// Takes a change, and returns how many were dropped for it.
+    /// The connection is one of a group from here on.
+    pub(super) fn join(&mut self, group: &Group) {
+        self.reports = Rc::clone(&group.0);
+    }
+
+    /// Takes a change, and returns how many were dropped for it. A group takes it itself.
     pub(super) fn report(&mut self, change: Change) -> u64 {
-        self.reports.push_back(Report::Change(change));
-        self.changes += 1;
-        if self.changes <= self.reports_max {
-            return 0;
-        }
-        let oldest = self.reports.iter().position(|report| matches!(report, Report::Change(_)));
-        if let Some(Report::Change(dropped)) = oldest.and_then(|at| self.reports.remove(at)) {
-            self.changes -= 1;
-            self.lost.insert((dropped.common_address, dropped.address));
-        }
-        1
+        let mut reports = self.reports.borrow_mut();
+        if reports.is_of_group() { 0 } else { reports.push(change) }
+    }
+
+    fn push_behind(&mut self, asdu: Vec<u8>) {
+        let end = self.reports.borrow().end();
+        self.behind.push_back((end, asdu));
     }
 
     pub(super) fn initialized(&mut self, station: u16, cause: u8) {
@@ -184,7 +192,9 @@ impl Output {
             element: Element::EndOfInitialization { cause },
             time: TimeTag::None,
         };
-        self.reports.extend(written(&header, &[object]).map(Report::Asdu));
+        if let Some(asdu) = written(&header, &[object]) {
+            self.push_behind(asdu);
+        }
     }
 
     /// Answers a request with itself, with another cause.
@@ -199,12 +209,12 @@ impl Output {
 
     pub(super) fn terminate(&mut self, request: &[u8], is_positive: bool) {
         let asdu = mirrored(request, station_of(request), CauseCode::TERMINATION, is_positive);
-        self.reports.push_back(Report::Asdu(asdu));
+        self.push_behind(asdu);
     }
 
     /// Ends what one of the stations was asked.
     pub(super) fn terminate_of(&mut self, station: u16, request: &[u8]) {
-        self.reports.push_back(Report::Asdu(mirrored(request, station, CauseCode::TERMINATION, true)));
+        self.push_behind(mirrored(request, station, CauseCode::TERMINATION, true));
     }
 
     /// Answers a read.
@@ -236,42 +246,45 @@ impl Output {
         self.answers.len()
     }
 
-    pub(super) const fn waiting(&self) -> usize {
-        self.changes
+    /// Drops the answers behind the first ones.
+    pub(super) fn forget_answers(&mut self, count: usize) {
+        self.answers.truncate(count);
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.reports.borrow().waiting()
     }
 
     /// Drops the changes that wait; their points have been told otherwise.
     pub(super) fn clear_changes(&mut self) {
-        self.reports.retain(|report| matches!(report, Report::Asdu(_)));
-        self.changes = 0;
-        self.lost.clear();
+        self.reports.borrow_mut().clear();
     }
 
     /// Drops all but changes.
     pub(super) fn stop(&mut self) {
         self.answers.clear();
         self.jobs.clear();
-        self.reports.retain(|report| matches!(report, Report::Change(_)));
+        self.behind.clear();
     }
 
-    /// The next ASDU, and how many changes it tells.
-    pub(super) fn next(&mut self, database: &Database, now: Now) -> Option<(Vec<u8>, u64)> {
+    /// The next ASDU.
+    pub(super) fn next(&mut self, database: &Database, now: Now) -> Option<Outgoing> {
         if let Some(answer) = self.answers.pop_front() {
-            return Some((answer, 0));
+            return Some(Outgoing::of(answer));
         }
         self.is_turn_of_job = !self.is_turn_of_job;
         if self.is_turn_of_job
             && let Some(asdu) = self.next_of_jobs(database)
         {
-            return Some((asdu, 0));
+            return Some(Outgoing::of(asdu));
         }
         if let Some(found) = self.next_report() {
             return Some(found);
         }
         if let Some(asdu) = self.next_lost(database, now) {
-            return Some((asdu, 1));
+            return Some(Outgoing { reported: 1, ..Outgoing::of(asdu) });
         }
-        self.next_of_jobs(database).map(|asdu| (asdu, 0))
+        self.next_of_jobs(database).map(Outgoing::of)
     }
 
     fn next_of_jobs(&mut self, database: &Database) -> Option<Vec<u8>> {
@@ -287,43 +300,36 @@ impl Output {
         None
     }
 
-    /// The next report, with those behind it that go into the same ASDU.
-    fn next_report(&mut self) -> Option<(Vec<u8>, u64)> {
-        let first = match self.reports.pop_front()? {
-            Report::Asdu(asdu) => return Some((asdu, 0)),
-            Report::Change(change) => change,
-        };
-        let type_id = TypeId::of(first.element.form(), first.time.form())?;
-        let most = type_id.layout().map_or(1, plain_max);
-        let mut objects = Vec::from([object_of(&first)]);
-        while let Some(Report::Change(change)) = self.reports.front() {
-            let is_same = (change.common_address, change.cause) == (first.common_address, first.cause)
-                && TypeId::of(change.element.form(), change.time.form()) == Some(type_id);
-            // An object is in an ASDU once.
-            let is_there = objects.iter().any(|object| object.address == change.address);
-            if !is_same || is_there || objects.len() >= most {
-                break;
-            }
-            objects.push(object_of(change));
-            self.reports.pop_front();
+    /// The next report: what goes out behind changes that were sent, or changes that go into the same ASDU.
+    fn next_report(&mut self) -> Option<Outgoing> {
+        let mut reports = self.reports.borrow_mut();
+        if self.behind.front().is_some_and(|(position, _)| reports.has_sent(*position)) {
+            return self.behind.pop_front().map(|(_, asdu)| Outgoing::of(asdu));
         }
-        self.changes = self.changes.saturating_sub(objects.len());
+        let type_of = |change: &Change| {
+            let type_id = TypeId::of(change.element.form(), change.time.form())?;
+            Some((type_id, type_id.layout().map_or(1, plain_max)))
+        };
+        let changes = reports.take(type_of);
+        let first = changes.first()?;
+        let (type_id, _) = type_of(first)?;
         let cause = Cause::of(first.cause);
         let header = Header { type_id, is_sequence: false, cause, common_address: first.common_address };
-        let count = objects.len() as u64;
-        written(&header, &objects).map(|asdu| (asdu, count))
+        let objects: Vec<Object> = changes.iter().map(object_of).collect();
+        let reported = objects.len() as u64;
+        written(&header, &objects).map(|asdu| Outgoing { asdu, changes, reported })
     }
 
     /// What a point says whose reports were dropped.
     fn next_lost(&mut self, database: &Database, now: Now) -> Option<Vec<u8>> {
-        while let Some(place) = self.lost.pop_first() {
+        loop {
+            let place = self.reports.borrow_mut().take_lost()?;
             let Some(point) = database.point(place) else { continue };
             let object = current(database, place.1, point, now);
             let type_id = reported_type(point.element.form(), false)?;
             let cause = Cause::of(CauseCode::SPONTANEOUS);
             return written(&Header { type_id, is_sequence: false, cause, common_address: place.0 }, &[object]);
         }
-        None
     }
 }
 

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use tieline_core::{Instant, Now};
 
 /// Answers that wait for their turn; more requests are dropped then.
-const ANSWERS_MAX: usize = 64;
+pub(super) const ANSWERS_MAX: usize = 64;
 /// QOI of the whole station.
 const STATION: u8 = 20;
 const GROUPS: u8 = 16;
@@ -22,7 +22,7 @@ const REMOTE_RESET: u8 = 2;
 const TEST_PATTERN: u16 = 0x55AA;
 
 /// What a client may ask with a type; none of types that only stations send, and of those that are not there.
-fn form_of(type_id: TypeId) -> Option<Form> {
+pub(super) fn form_of(type_id: TypeId) -> Option<Form> {
     let form = type_id.layout()?.form;
     let is_request = matches!(
         form,
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// The stations that a request is to.
-    fn stations(&self, form: Form, common_address: u16) -> Vec<u16> {
+    pub(super) fn stations(&self, form: Form, common_address: u16) -> Vec<u16> {
         let database = self.database.borrow();
         if common_address == Header::BROADCAST && is_for_all(form) {
             return database.stations().collect();
@@ -114,13 +114,13 @@ impl Server {
         one.into_iter().collect()
     }
 
-    fn unknown(&mut self, request: &[u8], code: CauseCode) {
+    pub(super) fn unknown(&mut self, request: &[u8], code: CauseCode) {
         self.counters.unknown += 1;
         self.output.confirm(request, code, false);
     }
 
     /// Confirms an activation or a deactivation, by each station that it was to.
-    fn confirm(&mut self, stations: &[u16], request: &[u8], is_positive: bool) {
+    pub(super) fn confirm(&mut self, stations: &[u16], request: &[u8], is_positive: bool) {
         let code = if is_deactivation(request) { CauseCode::DEACTIVATION_CON } else { CauseCode::ACTIVATION_CON };
         let counter = if is_positive { &mut self.counters.confirmed } else { &mut self.counters.refused };
         *counter += 1;
@@ -234,7 +234,7 @@ impl Server {
             Permission::Granted => {
                 let id = self.next_id;
                 self.next_id += 1;
-                self.commands.push(Command { id, asdu: request.into(), is_accepted: false });
+                self.commands.push(Command { id, asdu: request.into(), is_accepted: false, is_silent: false });
                 self.events.push_back(ServerEvent::Command {
                     id,
                     common_address: header.common_address,

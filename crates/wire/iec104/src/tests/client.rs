@@ -83,6 +83,29 @@ fn at_the_start_clocks_are_set_and_everything_is_asked_for() {
 }
 
 #[test]
+fn a_connection_that_stands_by_is_tested_and_starts_when_it_is_told() {
+    let mut pair = Pair::connected(ClientConfig { starts: false, ..ClientConfig::new(1) });
+    pair.exchange();
+    let test = Request::Test { common_address: 1 };
+    assert_eq!((pair.take(), pair.client.submit(1, test, FOREVER)), (Vec::new(), Err(SubmitError::Disconnected)));
+    pair.pass(25_000);
+    assert_eq!((pair.take(), pair.client.link_counters().tests), (Vec::new(), 1));
+    pair.client.start();
+    pair.client.start();
+    pair.exchange();
+    assert_eq!((pair.take(), pair.client.is_online()), (std::vec![ClientEvent::Started], true));
+    assert_eq!(pair.heard().iter().map(|(type_id, ..)| *type_id).collect::<Vec<_>>(), [TypeId::C_IC_NA_1]);
+    // The next connection stands by again.
+    pair.client.handle_disconnected(pair.now);
+    pair.connect();
+    pair.exchange();
+    assert!(!pair.client.is_online() && pair.take().is_empty());
+    // No station starts it.
+    pair.give(&hex("680407000000"));
+    assert_eq!(pair.take(), [ClientEvent::Closing(LinkError::NotStarted)]);
+}
+
+#[test]
 fn groups_are_asked_for_one_after_the_other() {
     let at_start = std::vec![Procedure::Interrogation, Procedure::Counters];
     let (interrogations, counters) = (std::vec![21, 36], std::vec![1, 4]);

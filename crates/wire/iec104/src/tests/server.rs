@@ -529,3 +529,185 @@ proptest! {
         server.handle_input(now, &noise);
     }
 }
+
+impl Line {
+    /// A connection of a group, which is not started.
+    fn of_group(group: &Group, database: &Rc<RefCell<Database>>, now: Now) -> Self {
+        let (config, database) = (ServerConfig::DEFAULT, Rc::clone(database));
+        let link = Link::new(config.link);
+        let server = Server::new(config, Rc::clone(&database));
+        let mut line = Self { server, database, link, now, events: Vec::new() };
+        line.server.handle_connected(now);
+        line.server.join(group);
+        line.link.connected(now.mono);
+        line
+    }
+
+    fn start(&mut self) -> Vec<String> {
+        self.link.start();
+        self.exchange()
+    }
+
+    /// Acknowledges what came.
+    fn acknowledge(&mut self) {
+        self.pass(10_000);
+        assert_eq!(self.exchange(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_group_is_sent_again_what_was_not_acknowledged_on_the_connection_before() {
+    let (database, group) = (Rc::new(RefCell::new(database())), Group::new(3));
+    let update = |ms: u64, on: bool| {
+        let place = (1, address(101));
+        let change = database.borrow_mut().update(at_ms(ms), place, single(on), CauseCode::SPONTANEOUS);
+        group.report(change.unwrap());
+    };
+    let report =
+        |ms: u64, on: &str| std::format!("M_SP_TB_1 spontaneous common 1: 101 {on} 2026-11-20T09:30:00.{ms:03}");
+    let started = || "U STARTDT con".to_string();
+    update(1, true);
+    let [mut one, mut other] = [(), ()].map(|()| Line::of_group(&group, &database, at_ms(0)));
+    assert!(one.exchange().is_empty() && other.exchange().is_empty());
+    assert_eq!(one.start(), [started(), report(1, "on")]);
+    one.acknowledge();
+    update(2, false);
+    update(3, true);
+    assert_eq!(one.exchange(), [report(2, "off"), report(3, "on")]);
+    assert_eq!((other.exchange(), group.resent()), (Vec::new(), 0));
+    // The client starts another one: the first is closed.
+    assert_eq!(other.start(), [started(), report(2, "off"), report(3, "on")]);
+    assert!(one.exchange().is_empty() && one.server.is_closed());
+    one.give(&[]);
+    assert_eq!(one.take().last(), Some(&ServerEvent::Closing(LinkError::Replaced)));
+    assert_eq!((one.server.counters().broken, group.resent(), group.waiting()), (0, 2, 0));
+    other.acknowledge();
+    // A stop keeps what comes; the same connection goes on without a repetition.
+    other.give(&hex("68 04 13 00 00 00"));
+    assert_eq!(other.exchange(), ["U STOPDT con"]);
+    update(4, false);
+    other.give(&hex(STARTDT));
+    assert_eq!(other.exchange(), [started(), report(4, "off")]);
+    other.server.handle_disconnected(other.now);
+    // Of more than may wait, the oldest are dropped, and the value of their point follows.
+    (5..8).for_each(|ms| update(ms, ms % 2 == 1));
+    assert_eq!((group.waiting(), group.dropped(), group.resent()), (3, 1, 3));
+    let mut last = Line::of_group(&group, &database, at_ms(0));
+    let lost = "M_SP_NA_1 spontaneous common 1: 101 on".to_string();
+    assert_eq!(last.start(), [started(), report(5, "on"), report(6, "off"), report(7, "on"), lost]);
+}
+
+proptest! {
+    /// Connections of a group come, are started and end at any time: the client gets every change, in order, some of them twice.
+    #[test]
+    fn a_group_loses_nothing(acts in proptest::collection::vec((0..7_u8, 0..2_usize), 1..120)) {
+        let (database, group) = (Rc::new(RefCell::new(database())), Group::new(1000));
+        let mut now = at_ms(0);
+        let mut lines = [(), ()].map(|()| Line::of_group(&group, &database, now));
+        let (mut reported, mut known) = (5, 5);
+        let mut listen = |line: &mut Line| {
+            for told in line.exchange() {
+                let Some((_, objects)) = told.split_once("spontaneous common 1: ") else { continue };
+                for object in objects.split("; ") {
+                    let value: i16 = object.split(' ').nth(1).unwrap().parse().unwrap();
+                    assert!(value <= known + 1, "{told} after {known}");
+                    known = known.max(value);
+                }
+            }
+            known
+        };
+        for (act, at) in acts.into_iter().chain([(0, 0), (3, 0), (2, 0)]) {
+            let line = &mut lines[at];
+            match act {
+                0 | 1 => {
+                    reported += 1;
+                    let element = Element::Scaled { value: reported, flags: Flags::GOOD };
+                    let place = (1, address(400));
+                    let change = database.borrow_mut().update(now, place, element, CauseCode::SPONTANEOUS).unwrap();
+                    group.report(change);
+                }
+                2 if !line.server.is_started() && !line.server.is_closed() => line.link.start(),
+                3 => {
+                    // What was sent on it is lost on the way.
+                    while line.server.poll_transmit(now, &mut Vec::new()) {}
+                    line.server.handle_disconnected(now);
+                    *line = Line::of_group(&group, &database, now);
+                }
+                4 => {
+                    now = now.later(Duration::from_secs(10));
+                    for line in &mut lines {
+                        line.now = now;
+                        line.server.handle_timeout(now);
+                        let _ = line.link.handle_timeout(now.mono);
+                    }
+                }
+                _ => {}
+            }
+            for line in &mut lines {
+                if line.server.is_closed() {
+                    line.server.handle_disconnected(now);
+                    *line = Line::of_group(&group, &database, now);
+                }
+                listen(line);
+            }
+        }
+        prop_assert_eq!((listen(&mut lines[0]), group.dropped()), (reported, 0));
+    }
+}
+
+/// Sends an ASDU whose request waits for its treatment.
+fn treated(line: &mut Line, asdu: &str, treatment: Treatment<'_>) -> Vec<String> {
+    assert_eq!(line.ask(asdu), Vec::<String>::new());
+    let events = line.take();
+    let [ServerEvent::Request { id }] = events[..] else { panic!("{events:?}") };
+    line.server.treat(line.now, id, treatment);
+    line.server.treat(line.now, id, treatment);
+    line.exchange()
+}
+
+#[test]
+fn requests_are_treated_as_the_owner_says() {
+    let mut line = Line::new(ServerConfig { is_treated: true, ..ServerConfig::DEFAULT });
+    let read = "66 01 05 00 01 00 64 00 00";
+    assert_eq!(treated(&mut line, read, Treatment::Answer), ["M_SP_NA_1 request common 1: 100 on"]);
+    assert_eq!(treated(&mut line, read, Treatment::Refuse), ["C_RD_NA_1 unknown_object_address refused common 1: 100"]);
+    let interrogation = "64 01 06 00 01 00 00 00 00 14";
+    assert_eq!(
+        treated(&mut line, interrogation, Treatment::Refuse),
+        ["C_IC_NA_1 activation_confirmation refused common 1: station"]
+    );
+    assert!(treated(&mut line, interrogation, Treatment::Ignore { is_done: true }).is_empty());
+    let command = "2d 01 06 00 01 00 e9 03 00 01";
+    assert!(treated(&mut line, command, Treatment::Ignore { is_done: false }).is_empty());
+    line.give(&[]);
+    assert_eq!(line.take(), []);
+    // The owner carries it out, and nothing is said of it.
+    assert!(treated(&mut line, command, Treatment::Ignore { is_done: true }).is_empty());
+    line.give(&[]);
+    let events = line.take();
+    let [ServerEvent::Command { id, .. }] = events[..] else { panic!("{events:?}") };
+    line.server.answer(id, CommandAnswer::Done);
+    line.server.terminate(id, true);
+    assert!(line.exchange().is_empty());
+    // What comes in place of an answer is as it is.
+    assert_eq!(line.ask(read), Vec::<String>::new());
+    let events = line.take();
+    let [ServerEvent::Request { id }] = events[..] else { panic!("{events:?}") };
+    line.server.treat(line.now, id, Treatment::Noise(b"noise"));
+    let mut out = Vec::new();
+    assert!(line.server.poll_transmit(line.now, &mut out));
+    assert_eq!(out, b"noise");
+}
+
+#[test]
+fn a_station_that_hangs_says_nothing_and_keeps_its_connection() {
+    let mut line = line();
+    line.server.mute(true);
+    line.update(101, single(true));
+    assert!(line.ask("64 01 06 00 01 00 00 00 00 14").is_empty());
+    line.now = line.now.later(Duration::from_secs(100));
+    line.server.handle_timeout(line.now);
+    assert_eq!((line.server.timeout(), line.server.is_closed(), line.exchange()), (None, false, Vec::new()));
+    line.server.mute(false);
+    assert_eq!(line.exchange().len(), 6);
+}

@@ -10,6 +10,8 @@
 //! | `operate` | `single`, `double`, `step`, `normalized`, `scaled`, `short-float`, `bitstring` | by `type` |
 //! | `mode` | `select`, `direct` | as the device has it |
 //! | `qualifier` | 0 to 127: QU of a command, QL of a set point | 0 |
+//! | `group` | of a station that is served: the group that it is interrogated with, 1 to 16, of counters 1 to 4 | none |
+//! | `cyclic` | of a station that is served: whether it is sent at intervals | `false` |
 
 use super::list::{List, Row};
 use super::{ControlConfig, PointAddress, Takes, ValueKind};
@@ -17,12 +19,15 @@ use tieline_core::CommandMode;
 use tieline_iec104::{ADDRESS_MAX, Address};
 
 /// The columns that not every protocol has.
-pub(super) const COLUMNS: [&str; 5] = ["common_address", "control", "operate", "mode", "qualifier"];
+pub(super) const COLUMNS: [&str; 7] = ["common_address", "control", "operate", "mode", "qualifier", "group", "cyclic"];
 
 /// The highest QU of a command.
 const QU_MAX: u8 = 31;
 /// The highest QL of a set point.
 const QL_MAX: u8 = 127;
+/// Groups of states, and of counters.
+const GROUPS: u8 = 16;
+const COUNTER_GROUPS: u8 = 4;
 
 /// A point of an IEC 60870-5-104 station.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +40,17 @@ pub struct Iec104Point {
     pub common_address: Option<u16>,
     /// Where commands go; none where it is only read.
     pub output: Option<Iec104Output>,
+    /// How a station that is served sends it.
+    pub served: Iec104Served,
+}
+
+/// How a station that is served sends a point; a node reads past it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Iec104Served {
+    /// The group that it is interrogated with; 0 none.
+    pub group: u8,
+    /// Whether it is sent at intervals.
+    pub is_cyclic: bool,
 }
 
 /// What the object of a point is; with and without a time.
@@ -223,7 +239,21 @@ pub(super) fn read_place(list: &mut List<'_>, row: &Row<'_>) -> Option<Iec104Poi
     let common_address = list.cell(row, "common_address", numbers, Some(None), |s| {
         s.parse().ok().filter(|number| (1..=65_534_u16).contains(number)).map(Some)
     });
-    Some(Iec104Point { kind: kind?, address: address?, common_address: common_address?, output: None })
+    let served = read_served(list, row, kind);
+    let (kind, address, common_address) = (kind?, address?, common_address?);
+    Some(Iec104Point { kind, address, common_address, output: None, served: served? })
+}
+
+fn read_served(list: &mut List<'_>, row: &Row<'_>, kind: Option<Iec104Kind>) -> Option<Iec104Served> {
+    let most = if kind == Some(Iec104Kind::IntegratedTotals) { COUNTER_GROUPS } else { GROUPS };
+    let groups = format!("a whole number from 1 to {most} for this type");
+    let fits = |group: &u8| (1..=most).contains(group);
+    let group = list.cell(row, "group", &groups, Some(0), |s| s.parse().ok().filter(fits));
+    let is_reported = kind != Some(Iec104Kind::IntegratedTotals);
+    let words = if is_reported { "true or false" } else { "false: counters are not sent at intervals" };
+    let is_cyclic =
+        list.cell(row, "cyclic", words, Some(false), |s| s.parse().ok().filter(|cyclic| is_reported || !cyclic));
+    Some(Iec104Served { group: group?, is_cyclic: is_cyclic? })
 }
 
 /// The rest of a row; none where it is wrong.

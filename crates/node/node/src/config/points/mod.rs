@@ -33,7 +33,7 @@ mod simulated;
 pub use bacnet::{BacnetPoint, WriteAs};
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
 pub use goose::{GooseKind, GoosePoint};
-pub use iec104::{Iec104Command, Iec104Kind, Iec104Output, Iec104Point};
+pub use iec104::{Iec104Command, Iec104Kind, Iec104Output, Iec104Point, Iec104Served};
 pub use list::{ServedPoints, TAGS, parse_tag, read_named_points, read_points, read_served_points};
 pub use modbus::ModbusPoint;
 pub use rules::RulesConfig;

@@ -82,6 +82,7 @@ impl DeviceSession for Dnp3Session {
         let association = match lane {
             Lane::Main => Some(&self.main),
             Lane::Urgent => self.urgent.as_ref(),
+            Lane::Standby(_) => None,
         };
         if let Some(association) = association.filter(|association| association.held.get() == fragments) {
             association.link.with(Master::release_confirm);

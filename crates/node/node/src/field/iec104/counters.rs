@@ -3,10 +3,11 @@
 use super::Iec104;
 use super::session::Iec104Session;
 use crate::field::counters::{Metric, MetricKind};
-use tieline_iec104::{ClientCounters, LinkCounters};
+use tieline_iec104::{Client, ClientCounters, LinkCounters};
+use tieline_net::Session;
 
 /// Names and meanings of what is counted, in the order of [`counts_of`].
-const MEANINGS: [(&str, &str); 17] = [
+const MEANINGS: [(&str, &str); 19] = [
     ("frames", "I frames received."),
     ("objects", "Objects with values received."),
     ("spontaneous", "Of these, objects that stations reported without a request."),
@@ -24,6 +25,8 @@ const MEANINGS: [(&str, &str); 17] = [
     ("test_frames", "Test frames sent."),
     ("unasked_confirmations", "Confirmations of start, stop or test frames that nobody asked for."),
     ("broken", "Connections closed because the station broke the rules or was silent."),
+    ("switches", "Times that a connection that stood by took the place of the one that was started."),
+    ("resent", "Events that stations sent a second time after such a switch, which count once."),
 ];
 
 type Counts = [u64; MEANINGS.len()];
@@ -43,14 +46,25 @@ fn add(sum: &mut Counts, other: &Counts) {
 }
 
 fn counts_of(session: &Iec104Session) -> Counts {
-    session.client.look(|client| {
+    let resent = session.resent.as_ref().map_or(0, |resent| resent.borrow().count());
+    let mut sum = [0; MEANINGS.len()];
+    let [.., switches, left_out] = &mut sum;
+    (*switches, *left_out) = (session.group.switches(), resent);
+    let [_, _, _, unknown_objects, other_types, ..] = &mut sum;
+    (*unknown_objects, *other_types) = (session.unknown_objects.get(), session.other_types.get());
+    session.group.clients().for_each(|client| add(&mut sum, &counts_of_client(client)));
+    sum
+}
+
+fn counts_of_client(client: &Session<Client>) -> Counts {
+    client.look(|client| {
         let (client, link): (&ClientCounters, &LinkCounters) = (client.counters(), client.link_counters());
         [
             link.received,
             client.objects,
             client.spontaneous,
-            session.unknown_objects.get(),
-            session.other_types.get(),
+            0,
+            0,
             client.unknown_types,
             client.malformed,
             client.tests,
@@ -63,6 +77,8 @@ fn counts_of(session: &Iec104Session) -> Counts {
             link.tests,
             link.unexpected,
             client.broken,
+            0,
+            0,
         ]
     })
 }
@@ -70,11 +86,13 @@ fn counts_of(session: &Iec104Session) -> Counts {
 impl Iec104 {
     /// All metrics of IEC 60870-5-104.
     pub(super) fn count(&self) -> Vec<Metric> {
-        let (mut sum, mut online, mut away) = (self.past.0, 0, 0);
+        let (mut sum, mut online, mut away, mut connections) = (self.past.0, 0, 0, [0; 3]);
         for running in self.devices.values() {
+            let group = &running.session.group;
             add(&mut sum, &counts_of(&running.session));
-            let is_online = running.session.client.look(tieline_iec104::Client::is_online);
+            let is_online = group.chosen().is_some_and(|client| client.look(Client::is_online));
             *if is_online { &mut online } else { &mut away } += 1;
+            connections.iter_mut().zip(group.counts()).for_each(|(sum, count)| *sum += count);
         }
         let counters = MEANINGS.into_iter().zip(sum);
         let counters = counters.map(|((name, meaning), count)| Metric::counter(name, meaning, count));
@@ -85,6 +103,14 @@ impl Iec104 {
             label: Some("state"),
             values: vec![("online", online), ("away", away)],
         };
-        counters.chain([devices]).collect()
+        let states = ["started", "standby", "away"];
+        let connections = Metric {
+            name: "connections",
+            meaning: "Connections to stations by whether they are started or stand by.",
+            kind: MetricKind::Gauge,
+            label: Some("state"),
+            values: states.into_iter().zip(connections).collect(),
+        };
+        counters.chain([devices, connections]).collect()
     }
 }

@@ -3,6 +3,7 @@
 use crate::config::PointConfig;
 use crate::trace::{Capture, Decoder, Message};
 use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tieline_iec104::dissect::{Dissector, Entry, Sender};
 use tieline_net::Direction;
@@ -10,9 +11,10 @@ use tieline_net::Direction;
 /// The port of IEC 60870-5-104.
 const PORT: u16 = 2404;
 
-/// Follows the connection of a device.
+/// Follows the connections of a device.
 pub(super) struct Iec104Decoder {
-    dissector: Dissector,
+    /// By the number of the connection.
+    dissectors: BTreeMap<u8, Dissector>,
     points: Arc<[PointConfig]>,
     /// Of points that do not say.
     common_address: u16,
@@ -21,7 +23,7 @@ pub(super) struct Iec104Decoder {
 
 impl Iec104Decoder {
     pub(super) fn new(points: Arc<[PointConfig]>, common_address: u16, wanted: Option<usize>) -> Self {
-        Self { dissector: Dissector::new(), points, common_address, wanted }
+        Self { dissectors: BTreeMap::new(), points, common_address, wanted }
     }
 
     fn message(&self, entry: Entry) -> Message {
@@ -53,19 +55,19 @@ fn fields(entry: &Entry) -> Map<String, Json> {
 }
 
 impl Decoder for Iec104Decoder {
-    fn push(&mut self, _connection: u8, direction: Direction, bytes: &[u8], messages: &mut Vec<Message>) {
+    fn push(&mut self, connection: u8, direction: Direction, bytes: &[u8], messages: &mut Vec<Message>) {
         let sender = match direction {
             Direction::Sent => Sender::Client,
             Direction::Received => Sender::Server,
         };
         let mut entries = Vec::new();
-        self.dissector.push(sender, bytes, &mut entries);
+        self.dissectors.entry(connection).or_default().push(sender, bytes, &mut entries);
         messages.extend(entries.into_iter().map(|entry| self.message(entry)));
     }
 
-    fn restart(&mut self, _connection: u8, messages: &mut Vec<Message>) {
+    fn restart(&mut self, connection: u8, messages: &mut Vec<Message>) {
         let mut entries = Vec::new();
-        self.dissector.finish(&mut entries);
+        self.dissectors.entry(connection).or_default().finish(&mut entries);
         messages.extend(entries.into_iter().map(|entry| self.message(entry)));
     }
 

@@ -1,5 +1,6 @@
 //! One IEC 104 device: what the events of its connection mean.
 
+use super::group::Loss;
 use super::session::{Iec104Session, is_poll, result_of, worse};
 use super::translate::Found;
 use crate::field::driver::{INTEGRITY, Reporter, WHOLE};
@@ -23,6 +24,8 @@ const UNKNOWN: Reading =
 pub(super) struct DeviceOwner {
     reporter: Reporter,
     session: Rc<Iec104Session>,
+    /// Which of the connections of the device it is.
+    place: usize,
     connection: Rc<Connection>,
 }
 
@@ -37,15 +40,16 @@ struct Connection {
 }
 
 impl DeviceOwner {
-    pub(super) fn new(reporter: Reporter, session: Rc<Iec104Session>) -> Self {
+    pub(super) fn new(reporter: Reporter, session: Rc<Iec104Session>, place: usize) -> Self {
         let (start, broken, told) = (Cell::new(PollResult::Ok), Cell::default(), RefCell::default());
-        Self { reporter, session, connection: Rc::new(Connection { start, broken, told }) }
+        Self { reporter, session, place, connection: Rc::new(Connection { start, broken, told }) }
     }
 
     fn read(&self, now: Now, header: &Header, objects: &[Object]) {
         let index = self.session.index.borrow();
+        let mut resent = self.session.resent.as_ref().map(RefCell::borrow_mut);
         let readings = objects.iter().filter_map(|object| match index.find(now, header, object) {
-            Found::Reading(reading) => Some(reading),
+            Found::Reading(reading) => resent.as_mut().is_none_or(|resent| resent.admits(&reading)).then_some(reading),
             Found::Unknown => {
                 self.session.unknown_objects.update(|count| count + 1);
                 Some(UNKNOWN)
@@ -57,6 +61,27 @@ impl DeviceOwner {
             }
         });
         self.reporter.batch(now, readings);
+    }
+
+    /// The connection ended, or could not be made.
+    fn lost(&self, now: Now, why: &str) {
+        let (device, group) = (&self.session.topic, &self.session.group);
+        let address = group.address(self.place);
+        match group.lost(self.place, why) {
+            Loss::OfAll => self.reporter.away(now, why),
+            Loss::OfStandby => tracing::debug!(%device, address, why, "a connection that stands by is lost"),
+            Loss::Switched(next) => {
+                let next = group.address(next);
+                tracing::warn!(%device, address, why, next, "a connection is lost, and another one takes its place");
+            }
+        }
+        self.tell_connections(now);
+    }
+
+    fn tell_connections(&self, now: Now) {
+        if let Some(connections) = self.session.group.health() {
+            self.reporter.connections(now, connections);
+        }
     }
 
     fn tell_type(&self, point: PointId, name: &str, header: &Header) {
@@ -123,7 +148,12 @@ fn command_outcome(outcome: Outcome) -> CommandOutcome {
 impl Owner<Client> for DeviceOwner {
     fn event(&mut self, _session: &Session<Client>, now: Now, event: ClientEvent) {
         match event {
-            ClientEvent::Started => self.reporter.online(now),
+            ClientEvent::Started => {
+                self.session.group.started(self.place);
+                self.session.resent.iter().for_each(|resent| resent.borrow_mut().switched());
+                self.reporter.online(now);
+                self.tell_connections(now);
+            }
             ClientEvent::Objects { header, objects } => self.read(now, &header, &objects),
             ClientEvent::Initialized { common_address, cause } => {
                 tracing::info!(device = %self.session.topic, common_address, cause, "the station has started");
@@ -152,16 +182,24 @@ impl Owner<Client> for DeviceOwner {
         tracing::debug!(device = %self.session.topic, %peer, "connected");
         self.connection.start.set(PollResult::Ok);
         self.connection.told.borrow_mut().clear();
-        self.reporter.connecting(now);
+        if self.session.group.connected(self.place) {
+            self.reporter.connecting(now);
+        }
+        self.tell_connections(now);
     }
 
     fn closed(&mut self, _session: &Session<Client>, now: Now, why: Closed) {
         let broken = self.connection.broken.take().filter(|_| matches!(why, Closed::Machine));
-        self.reporter.away(now, &broken.map_or_else(|| why.to_string(), |error| error.to_string()));
+        let words = broken.map_or_else(|| why.to_string(), |error| error.to_string());
+        if why == Closed::Owner {
+            // The device leaves, with all its connections.
+            return self.reporter.away(now, &words);
+        }
+        self.lost(now, &words);
     }
 
     fn connect_failed(&mut self, _session: &Session<Client>, now: Now, error: &std::io::Error, _retry: Duration) {
-        self.reporter.away(now, &error.to_string());
+        self.lost(now, &error.to_string());
     }
 }
 

@@ -1,21 +1,25 @@
-//! The driver of IEC 60870-5-104: a controlling station for each device, on a connection of its own.
+//! The driver of IEC 60870-5-104: a controlling station for each device, on a connection of its own, or on several of which one is
+//! started.
 //!
 //! ```text
-//! DeviceSession::poll, command ─▶ Client (links, requests) ─▶ station
+//! DeviceSession::poll, command ─▶ Group ─▶ Client (links, requests) ─▶ station
 //!                     Reporter ◀─ translate ◀─ objects, ends of requests
 //! ```
 //!
-//! Read first: this file, then `device.rs`.
+//! Read first: this file, then `device.rs`, `group.rs`.
 
 mod counters;
 mod decoder;
 mod device;
+mod group;
+mod resent;
 mod session;
 mod translate;
 
 use self::counters::Past;
 use self::decoder::Iec104Decoder;
 use self::device::DeviceOwner;
+use self::group::{Group, Member};
 use self::session::Iec104Session;
 use super::counters::Metric;
 use super::driver::{Connection, Context, DeviceSession, Driver, NotStarted, Starting, Stopping, Tabled, transport_of};
@@ -30,7 +34,7 @@ use std::sync::Arc;
 use tieline_core::DeviceId;
 use tieline_iec104::{Client, ClientConfig, Procedure};
 use tieline_net::{Limits, Session};
-use tieline_transport::KeptSession;
+use tieline_transport::{KeptSession, Transport};
 
 /// The devices of a shard that speak IEC 60870-5-104.
 #[derive(Default)]
@@ -43,7 +47,7 @@ pub struct Iec104 {
 /// A device with what keeps it going.
 struct Running {
     session: Rc<Iec104Session>,
-    kept: Option<KeptSession>,
+    kept: Vec<KeptSession>,
 }
 
 impl Driver for Iec104 {
@@ -89,22 +93,27 @@ impl Iec104 {
     async fn start_device(&mut self, context: &Context, device: &Tabled) -> io::Result<()> {
         let (id, config) = (device.0.id, &device.0.config);
         let (iec104, transport) = (iec104_of(config)?, transport_of(config)?);
-        let client = Session::new(context.shard(), Client::new(client_config(iec104)), Limits::default());
-        let session = Rc::new(Iec104Session::new(&config.topic, client.clone(), &config.points, iec104));
+        let transports = || std::iter::once(transport).chain(&iec104.standby);
+        let member = |transport: &Transport| {
+            let client = Client::new(client_config(iec104));
+            Member::new(&transport.to_string(), Session::new(context.shard(), client, Limits::default()))
+        };
+        let group = Group::new(transports().map(member).collect());
+        let session = Rc::new(Iec104Session::new(&config.topic, group, &config.points, iec104));
         let shared = Rc::clone(&session) as Rc<dyn DeviceSession>;
         let reporter = context.add_device(device, config.priority, shared)?;
-        self.devices.insert(id, Running { session: Rc::clone(&session), kept: None });
-        let connection = Connection {
-            name: &config.topic,
-            transport,
-            priority: config.priority,
-            seed: u64::from(id.0),
-            devices: &[id],
-            lane: Lane::Main,
-        };
-        let kept = context.connect(client, DeviceOwner::new(reporter, session), connection).await?;
-        if let Some(running) = self.devices.get_mut(&id) {
-            running.kept = Some(kept);
+        self.devices.insert(id, Running { session: Rc::clone(&session), kept: Vec::new() });
+        let clients: Vec<_> = session.group.clients().cloned().collect();
+        for ((place, number), (transport, client)) in (0_usize..).zip(0_u8..).zip(transports().zip(clients)) {
+            let lane = if place == 0 { Lane::Main } else { Lane::Standby(number) };
+            let seed = u64::from(id.0) + u64::from(number);
+            let connection =
+                Connection { name: &config.topic, transport, priority: config.priority, seed, devices: &[id], lane };
+            let owner = DeviceOwner::new(reporter.clone(), Rc::clone(&session), place);
+            let kept = context.connect(client, owner, connection).await?;
+            if let Some(running) = self.devices.get_mut(&id) {
+                running.kept.push(kept);
+            }
         }
         Ok(())
     }
@@ -113,7 +122,8 @@ impl Iec104 {
         let mut leaving: Vec<Running> =
             self.devices.extract_if(|id, _| devices.contains(id)).map(|(_, running)| running).collect();
         // What is under way ends with the connection.
-        join_all(leaving.iter_mut().filter_map(|running| running.kept.take()).map(KeptSession::close)).await;
+        let kept = leaving.iter_mut().flat_map(|running| std::mem::take(&mut running.kept));
+        join_all(kept.map(KeptSession::close)).await;
         leaving.iter().for_each(|running| self.past.add(&running.session));
     }
 }
@@ -137,6 +147,8 @@ fn client_config(iec104: &Iec104Config) -> ClientConfig {
         utc_offset_minutes: iec104.utc_offset_minutes,
         answer_timeout: iec104.response_timeout,
         command_end: iec104.command_end,
+        // The group says which connection is started.
+        starts: false,
         ..ClientConfig::new(iec104.common_address)
     }
 }

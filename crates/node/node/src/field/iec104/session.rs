@@ -1,5 +1,7 @@
 //! A device's session on its shard: polls and commands over its connection.
 
+use super::group::Group;
+use super::resent::Resent;
 use super::translate::PointIndex;
 use crate::config::{Iec104Config, PointConfig};
 use crate::field::driver::{DeviceSession, INTEGRITY};
@@ -7,8 +9,7 @@ use crate::field::lanes::Lane;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use tieline_core::{Command, Instant, Refusal, Topic};
-use tieline_iec104::{Client, Outcome, Request};
-use tieline_net::Session;
+use tieline_iec104::{Outcome, Request, SubmitError};
 use tieline_poll::{PollClass, PollResult};
 
 /// Marks the numbers of requests that polls make, so that they never equal the identifier of a command.
@@ -18,7 +19,9 @@ const POLL_TOKEN: u64 = 1 << 63;
 pub(super) struct Iec104Session {
     /// Its topic, in logs.
     pub(super) topic: Topic,
-    pub(super) client: Session<Client>,
+    pub(super) group: Group,
+    /// Events that come again after a switch; only where there are several connections.
+    pub(super) resent: Option<RefCell<Resent>>,
     pub(super) index: RefCell<PointIndex>,
     /// The stations behind the connection.
     common_addresses: Vec<u16>,
@@ -40,15 +43,11 @@ struct Poll {
 }
 
 impl Iec104Session {
-    pub(super) fn new(
-        topic: &Topic,
-        client: Session<Client>,
-        points: &Arc<[PointConfig]>,
-        config: &Iec104Config,
-    ) -> Self {
+    pub(super) fn new(topic: &Topic, group: Group, points: &Arc<[PointConfig]>, config: &Iec104Config) -> Self {
         Self {
             topic: topic.clone(),
-            client,
+            group,
+            resent: (!config.standby.is_empty()).then(RefCell::default),
             index: RefCell::new(PointIndex::new(Arc::clone(points), config)),
             common_addresses: config.common_addresses.clone(),
             interrogations: config.interrogations(),
@@ -65,6 +64,7 @@ impl Iec104Session {
         let is_same = index.finds_same(&self.index.borrow());
         *self.index.borrow_mut() = index;
         if !is_same {
+            self.resent.iter().for_each(|resent| resent.borrow_mut().clear());
             // Where it cannot be asked now, it is read when it comes.
             self.poll(INTEGRITY, 0);
         }
@@ -78,6 +78,12 @@ impl Iec104Session {
             true => Request::Interrogation { common_address, qualifier },
             false => Request::Counters { common_address, qualifier },
         })
+    }
+
+    /// Asks the station on the connection that is started.
+    fn submit(&self, id: u64, request: Request, until: Instant) -> Result<(), SubmitError> {
+        let client = self.group.chosen().ok_or(SubmitError::Disconnected)?;
+        client.with(|client, _| client.submit(id, request, until))
     }
 
     /// The end of a request that a poll made; with the last one the poll ends.
@@ -124,10 +130,8 @@ impl DeviceSession for Iec104Session {
         let token = POLL_TOKEN | u64::from(class.0);
         let addresses = self.common_addresses.iter();
         let requests: Vec<_> = addresses.flat_map(|common_address| self.requests(class, *common_address)).collect();
-        let asked = self.client.with(|client, _| {
-            let taken = |request: &&Request| client.submit(token, **request, Instant(u64::MAX)).is_ok();
-            requests.iter().filter(taken).count()
-        });
+        let taken = |request: &&Request| self.submit(token, **request, Instant(u64::MAX)).is_ok();
+        let asked = requests.iter().filter(taken).count();
         if asked > 0 {
             let result = if asked < requests.len() { PollResult::Error } else { PollResult::Ok };
             self.polls.borrow_mut().push(Poll { class, open: asked, result });
@@ -138,8 +142,8 @@ impl DeviceSession for Iec104Session {
     fn command(&self, command_id: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
         let request = self.index.borrow().to_request(command);
         let request = request.map_err(|misfit| Refusal::new("out_of_range", misfit))?;
-        let taken = self.client.with(|client, _| client.submit(command_id, Request::Command(request), until));
-        taken.map_err(|error| Refusal::new(error.name(), error.to_string()))
+        self.submit(command_id, Request::Command(request), until)
+            .map_err(|error| Refusal::new(error.name(), error.to_string()))
     }
 
     /// Nothing is held: an acknowledgement of the link is no confirmation of values.
