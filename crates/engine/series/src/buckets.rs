@@ -10,7 +10,7 @@
 //! Samples of bad quality are counted and otherwise left out. A number stands until the next one.
 
 use crate::column::{Column, Data, Sample, Stretch};
-use crate::summary::{Numbers, Summary, Verdicts};
+use crate::summary::{Numbers, Summary, ValidityCounts};
 use alloc::vec::Vec;
 use tieline_core::{Timestamp, Validity};
 
@@ -78,7 +78,7 @@ pub struct Bucket {
     /// Up to, and without.
     pub end: Timestamp,
     /// How many may be trusted how far.
-    pub verdicts: Verdicts,
+    pub validities: ValidityCounts,
     /// The numbers that are not bad.
     pub numbers: Option<Numbers>,
     /// The number that stood when it began.
@@ -166,9 +166,9 @@ impl Bucket {
     }
 
     fn add_summary(&mut self, summary: &Summary) {
-        self.verdicts.good += summary.verdicts.good;
-        self.verdicts.uncertain += summary.verdicts.uncertain;
-        self.verdicts.bad += summary.verdicts.bad;
+        self.validities.good += summary.validities.good;
+        self.validities.uncertain += summary.validities.uncertain;
+        self.validities.bad += summary.validities.bad;
         self.numbers = match (&self.numbers, &summary.numbers) {
             (Some(numbers), Some(others)) => Some(numbers.followed_by(others)),
             (numbers, others) => numbers.or(*others),
@@ -250,8 +250,8 @@ impl Buckets {
         if self.open.as_ref().is_none_or(|open| open.start != start) {
             self.close();
             let end = self.starts.get(place).copied().unwrap_or(self.end);
-            let (verdicts, sorted, standing) = (Verdicts::default(), Vec::new(), self.standing);
-            self.open = Some(Bucket { start, end, verdicts, numbers: None, standing, sorted, ends: None });
+            let (validities, sorted, standing) = (ValidityCounts::default(), Vec::new(), self.standing);
+            self.open = Some(Bucket { start, end, validities, numbers: None, standing, sorted, ends: None });
         }
         self.open.as_mut()
     }

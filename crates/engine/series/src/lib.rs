@@ -33,4 +33,4 @@ pub use chunk::{Chunk, Origin, SAMPLES_MAX, encode};
 pub use column::{Column, Datum, Sample};
 pub use error::SeriesError;
 pub use heads::{Full, HeadLimits, Heads};
-pub use summary::{NumberKind, Numbers, Summary, Verdicts};
+pub use summary::{NumberKind, Numbers, Summary, ValidityCounts};

@@ -7,7 +7,7 @@ use tieline_core::{Cursor, Quality, Timestamp, Validity, varint};
 
 /// How many samples may be trusted how far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verdicts {
+pub struct ValidityCounts {
     /// Good.
     pub good: u64,
     /// Uncertain.
@@ -16,7 +16,7 @@ pub struct Verdicts {
     pub bad: u64,
 }
 
-impl Verdicts {
+impl ValidityCounts {
     /// How many there are.
     #[must_use]
     pub const fn count(&self) -> u64 {
@@ -62,7 +62,7 @@ pub enum NumberKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     /// How many may be trusted how far.
-    pub verdicts: Verdicts,
+    pub validities: ValidityCounts,
     /// The numbers; none where there are none.
     pub numbers: Option<Numbers>,
 }
@@ -80,13 +80,13 @@ impl Summary {
     }
 
     pub(crate) fn add(&mut self, stretch: &Stretch<'_>) {
-        let Verdicts { good, uncertain, bad } = &mut self.verdicts;
-        let verdict = match stretch.quality.validity() {
+        let ValidityCounts { good, uncertain, bad } = &mut self.validities;
+        let count = match stretch.quality.validity() {
             Validity::Good => good,
             Validity::Uncertain => uncertain,
             Validity::Bad => bad,
         };
-        *verdict += stretch.times.len() as u64;
+        *count += stretch.times.len() as u64;
         if stretch.quality.validity() == Validity::Bad {
             return;
         }
@@ -106,7 +106,7 @@ impl Summary {
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        let Verdicts { good, uncertain, bad } = self.verdicts;
+        let ValidityCounts { good, uncertain, bad } = self.validities;
         [good, uncertain, bad].into_iter().for_each(|count| varint::put(out, count));
         let Some(numbers) = &self.numbers else { return varint::put(out, 0) };
         varint::put(out, numbers.count);
@@ -125,10 +125,10 @@ impl Summary {
     /// The bytes are none that [`Summary::put`] writes.
     pub(crate) fn get(cursor: &mut Cursor<'_>) -> Result<Self, SeriesError> {
         let mut count = || varint::get(cursor);
-        let verdicts = Verdicts { good: count()?, uncertain: count()?, bad: count()? };
+        let validities = ValidityCounts { good: count()?, uncertain: count()?, bad: count()? };
         let count = varint::get(cursor)?;
         if count == 0 {
-            return Ok(Self { verdicts, numbers: None });
+            return Ok(Self { validities, numbers: None });
         }
         let kind = NumberKind::from_number(cursor.u8()?).ok_or(SeriesError::Illegal("kind of numbers"))?;
         let reasons = u16::try_from(varint::get(cursor)?).map_err(|_| SeriesError::Illegal("quality"))?;
@@ -136,7 +136,7 @@ impl Summary {
         let (first, last) = (end()?, end()?);
         let (sum, min, max, area) = (cursor.f64_le()?, cursor.f64_le()?, cursor.f64_le()?, cursor.f64_le()?);
         let reasons = Quality::from_bits(reasons);
-        Ok(Self { verdicts, numbers: Some(Numbers { count, sum, min, max, first, last, area, reasons, kind }) })
+        Ok(Self { validities, numbers: Some(Numbers { count, sum, min, max, first, last, area, reasons, kind }) })
     }
 }
 

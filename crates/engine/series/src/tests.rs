@@ -52,11 +52,11 @@ fn numbers(column: &Column) -> Vec<(i64, f64)> {
 }
 
 fn check_summary(column: &Column, summary: &Summary) {
-    let verdict = |of: Validity| column.iter().filter(|sample| sample.quality.validity() == of).count() as u64;
-    let verdicts = summary.verdicts;
+    let count = |of: Validity| column.iter().filter(|sample| sample.quality.validity() == of).count() as u64;
+    let validities = summary.validities;
     assert_eq!(
-        (verdicts.good, verdicts.uncertain, verdicts.bad),
-        (verdict(Validity::Good), verdict(Validity::Uncertain), verdict(Validity::Bad))
+        (validities.good, validities.uncertain, validities.bad),
+        (count(Validity::Good), count(Validity::Uncertain), count(Validity::Bad))
     );
     let expect = numbers(column);
     let Some(found) = &summary.numbers else { return assert!(expect.is_empty()) };

@@ -40,7 +40,7 @@ fn naive(samples: &[Sample], start: Timestamp, end: Timestamp) -> Option<Bucket>
         .filter(is_number)
         .map(|sample| (sample.time, sample.datum.as_f64().unwrap()))
         .collect();
-    let verdict = |of: Validity| inside.iter().filter(|sample| sample.quality.validity() == of).count() as u64;
+    let count = |of: Validity| inside.iter().filter(|sample| sample.quality.validity() == of).count() as u64;
     let mut sorted: Vec<f64> = numbers.iter().map(|(_, number)| *number).collect();
     sorted.sort_by(f64::total_cmp);
     let area = numbers.windows(2).map(|two| two[0].1 * (two[1].0.micros() - two[0].0.micros()) as f64).sum();
@@ -56,10 +56,10 @@ fn naive(samples: &[Sample], start: Timestamp, end: Timestamp) -> Option<Bucket>
     (!inside.is_empty()).then(|| Bucket {
         start,
         end,
-        verdicts: Verdicts {
-            good: verdict(Validity::Good),
-            uncertain: verdict(Validity::Uncertain),
-            bad: verdict(Validity::Bad),
+        validities: ValidityCounts {
+            good: count(Validity::Good),
+            uncertain: count(Validity::Uncertain),
+            bad: count(Validity::Bad),
         },
         numbers: numbers.first().zip(numbers.last()).map(|(first, last)| Numbers {
             count: numbers.len() as u64,

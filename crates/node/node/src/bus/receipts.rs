@@ -63,20 +63,15 @@ impl Bus {
                 // Its device still has it, and is asked again.
                 Receipt::Field(receipt) if receipt.is_past && !stored => {}
                 // What history cannot take is counted there; the field goes on, or live values would stop too.
-                Receipt::Field(receipt) => self.tell_settled(receipt),
+                Receipt::Field(receipt) => self.untold.push(receipt),
                 Receipt::Call { answer, .. } => drop(answer.send(stored)),
             }
         }
-    }
-
-    /// Tells a field shard that what a device reported is stored. A shard that is too busy is told later, as is one that has just
-    /// started and reports before the bus knows it.
-    pub fn tell_settled(&mut self, receipt: field::Receipt) {
-        self.untold.push(receipt);
         self.tell_untold();
     }
 
-    /// Tells field shards what they are still to be told.
+    /// Tells field shards that what their devices reported is stored. A shard that is too busy is told later, as is one that has
+    /// just started and reports before the bus knows it.
     pub(super) fn tell_untold(&mut self) {
         let Self { untold, field, .. } = self;
         untold.retain(|receipt| match field.get(receipt.shard) {
