@@ -1,73 +1,66 @@
 //! Many samples, few numbers: what the samples of a stretch of time are together, from summaries where these say enough.
 //!
 //! ```text
-//! spans of chunks ─ steps ─▶ Summary(chunk) · Decode(chunks that overlap, or lie across a boundary)
-//!                               │                  │ merged by time
-//!                               ▼                  ▼
-//!                     Buckets ─ add_summary ── add_samples ─▶ finish ─▶ a Bucket for each stretch
+//! Sweep ─ Whole, within one bucket ─▶ add_summary ─┐
+//!       └ Samples, or Whole decoded ─▶ add_samples ─┴─▶ Buckets ─ poll ─▶ a Bucket for each stretch that has samples
 //! ```
 //!
 //! Samples of bad quality are counted and otherwise left out. A number stands until the next one.
 
-use crate::column::{Column, Data, Sample, Stretch};
+use crate::column::{Column, Data, Datum, Stretch};
 use crate::summary::{Numbers, Summary, ValidityCounts};
+use crate::sweep::Span;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use tieline_core::{Timestamp, Validity};
+use tieline_core::{Quality, Timestamp, Validity};
 
-/// From the first to the last sample of a chunk or a head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// The time of the first.
-    pub first: Timestamp,
-    /// The time of the last.
-    pub last: Timestamp,
-}
-
-/// What is to be done next.
+/// Where buckets begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The summary of that one says all.
-    Summary(usize),
-    /// Those are to be decoded, and their samples merged; in the order in which they came.
-    Decode(Vec<usize>),
+pub enum Grid {
+    /// At the multiples of so many microseconds since 1970; one at least.
+    Every(i64),
+    /// At these times, ascending: days and months of a calendar.
+    Starts(Vec<Timestamp>),
 }
 
-/// How samples become buckets, in order of time. Spans that overlap belong together: which of their samples comes first only the
-/// samples say. `starts` are the beginnings of buckets, ascending; each ends where the next begins, the last at `end`. Spans outside
-/// are left out.
-#[must_use]
-pub fn steps(spans: &[Span], starts: &[Timestamp], end: Timestamp) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let Some(start) = starts.first() else { return steps };
-    let mut order: Vec<usize> = (0..spans.len()).collect();
-    let span = |place: &usize| spans.get(*place).copied().unwrap_or(Span { first: end, last: end });
-    order.retain(|place| span(place).last >= *start && span(place).first < end);
-    order.sort_by_key(|place| span(place).first);
-    let mut rest = order.as_slice();
-    while let Some(first) = rest.first() {
-        let (mut last, mut length) = (span(first).last, 1);
-        while let Some(next) = rest.get(length).map(span).filter(|next| next.first <= last) {
-            last = last.max(next.last);
-            length += 1;
+/// Which time is asked for, and in which buckets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Not before this.
+    pub from: Timestamp,
+    /// Before this.
+    pub to: Timestamp,
+    /// The buckets.
+    pub grid: Grid,
+}
+
+impl Frame {
+    /// The bucket of a time: its start, and its end or that of the frame; none outside.
+    #[must_use]
+    pub fn bucket(&self, time: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        if time < self.from || time >= self.to {
+            return None;
         }
-        let (together, behind) = rest.split_at(length);
-        let is_within = place_of(starts, end, span(first).first) == place_of(starts, end, last);
-        steps.push(match together {
-            [one] if is_within => Step::Summary(*one),
-            _ => {
-                let mut together = together.to_vec();
-                together.sort_unstable();
-                Step::Decode(together)
+        let (start, end) = match &self.grid {
+            Grid::Every(micros) => {
+                let number = time.micros().div_euclid(*micros);
+                let at = |number: i64| Timestamp::from_micros(number.saturating_mul(*micros));
+                (at(number), at(number.saturating_add(1)))
             }
-        });
-        rest = behind;
+            Grid::Starts(starts) => {
+                let place = starts.partition_point(|start| *start <= time);
+                (*starts.get(place.checked_sub(1)?)?, starts.get(place).copied().unwrap_or(self.to))
+            }
+        };
+        Some((start, end.min(self.to)))
     }
-    steps
-}
 
-/// Which bucket a time is in: 0 before the first, the number of buckets and one more from `end` on.
-fn place_of(starts: &[Timestamp], end: Timestamp, time: Timestamp) -> usize {
-    if time >= end { starts.len() + 1 } else { starts.partition_point(|start| *start <= time) }
+    /// Whether all of a span is in one bucket.
+    #[must_use]
+    pub fn holds(&self, span: Span) -> bool {
+        let bucket = self.bucket(span.first);
+        bucket.is_some() && bucket == self.bucket(span.last)
+    }
 }
 
 /// The samples of one stretch of time.
@@ -77,6 +70,8 @@ pub struct Bucket {
     pub start: Timestamp,
     /// Up to, and without.
     pub end: Timestamp,
+    /// Where what is asked for begins in it.
+    pub from: Timestamp,
     /// How many may be trusted how far.
     pub validities: ValidityCounts,
     /// The numbers that are not bad.
@@ -85,8 +80,58 @@ pub struct Bucket {
     pub standing: Option<f64>,
     /// All numbers, ascending, where [`Needs::numbers`] says so.
     pub sorted: Vec<f64>,
-    /// The first and the last sample that is not bad and not nothing, where [`Needs::samples`] says so.
-    pub ends: Option<(Sample, Sample)>,
+    /// What its samples hold, where [`Needs::data`] says so.
+    pub data: Extent,
+}
+
+/// What samples hold that are not bad.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extent {
+    /// How many are not nothing.
+    pub count: u64,
+    /// The first and the last that is not nothing.
+    pub ends: Option<(Datum, Datum)>,
+    /// The smallest and the greatest number.
+    pub extremes: Option<(Datum, Datum)>,
+    /// All reasons against them, and against those that are nothing.
+    pub reasons: Quality,
+}
+
+impl Extent {
+    fn add(&mut self, count: u64, ends: (Datum, Datum), extremes: Option<(Datum, Datum)>) {
+        self.count += count;
+        let (first, last) = ends;
+        self.ends = Some((self.ends.take().map_or(first, |(first, _)| first), last));
+        if let Some((low, high)) = extremes {
+            let (least, most) = self.extremes.take().unwrap_or_else(|| (low.clone(), high.clone()));
+            let least = if low.as_f64() < least.as_f64() { low } else { least };
+            let most = if high.as_f64() > most.as_f64() { high } else { most };
+            self.extremes = Some((least, most));
+        }
+    }
+
+    fn add_stretch(&mut self, stretch: &Stretch<'_>) {
+        self.reasons = self.reasons.with(stretch.quality);
+        let (count, at) = (stretch.times.len(), |place| stretch.data.at(place));
+        if count == 0 || matches!(stretch.data, Data::Nulls) {
+            return;
+        }
+        let number = |place: &usize| at(*place).as_f64().filter(|number| !number.is_nan());
+        let numbers = || (0..count).filter_map(|place| number(&place).map(|number| (number, place)));
+        let least = numbers().min_by(|one, other| one.0.total_cmp(&other.0));
+        let most = numbers().max_by(|one, other| one.0.total_cmp(&other.0));
+        let extremes = least.zip(most).map(|((_, low), (_, high))| (at(low), at(high)));
+        self.add(count as u64, (at(0), at(count - 1)), extremes);
+    }
+
+    /// Of a summary that is uniform.
+    fn add_summary(&mut self, summary: &Summary) {
+        let Some((numbers, kind)) = summary.numbers.and_then(|numbers| Some((numbers, numbers.kind?))) else { return };
+        self.reasons = self.reasons.with(numbers.reasons);
+        let pair = |one, other| (kind.datum(one), kind.datum(other));
+        let (ends, extremes) = (pair(numbers.first.1, numbers.last.1), pair(numbers.min, numbers.max));
+        self.add(numbers.count, ends, Some(extremes));
+    }
 }
 
 impl Bucket {
@@ -130,7 +175,7 @@ impl Bucket {
         };
         let before = |until: Timestamp| {
             self.standing.map_or((0.0, 0.0), |standing| {
-                let width = between(self.start, until);
+                let width = between(self.from, until);
                 (standing * width, width)
             })
         };
@@ -148,24 +193,20 @@ impl Bucket {
     fn add_stretch(&mut self, stretch: &Stretch<'_>, needs: Needs) {
         let mut summary = Summary::default();
         summary.add(stretch);
-        self.add_summary(&summary);
+        self.add_numbers(&summary);
         if stretch.quality.validity() == Validity::Bad {
             return;
         }
         if needs.numbers {
-            let numbers = stretch.into_samples().filter_map(|sample| sample.datum.as_f64());
+            let numbers = (0..stretch.times.len()).filter_map(|place| stretch.data.at(place).as_f64());
             self.sorted.extend(numbers.filter(|number| !number.is_nan()));
         }
-        if needs.samples
-            && !matches!(stretch.data, Data::Nulls)
-            && let (Some(first), Some(last)) = (stretch.sample(0), stretch.sample(stretch.times.len() - 1))
-        {
-            let first = self.ends.take().map_or(first, |(first, _)| first);
-            self.ends = Some((first, last));
+        if needs.data {
+            self.data.add_stretch(stretch);
         }
     }
 
-    fn add_summary(&mut self, summary: &Summary) {
+    fn add_numbers(&mut self, summary: &Summary) {
         self.validities.good += summary.validities.good;
         self.validities.uncertain += summary.validities.uncertain;
         self.validities.bad += summary.validities.bad;
@@ -176,61 +217,76 @@ impl Bucket {
     }
 }
 
-/// What is asked of buckets beyond what summaries say.
+/// What is asked of buckets beyond what summaries always say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Every number, for percentiles.
     pub numbers: bool,
-    /// The first and the last sample, whatever they hold.
-    pub samples: bool,
+    /// What samples hold: first, last, smallest, greatest as they are, and how many there are.
+    pub data: bool,
 }
 
 impl Needs {
     /// Whether a summary says all of it.
     #[must_use]
-    pub const fn fits_summary(self) -> bool {
-        !self.numbers && !self.samples
+    pub fn fits(self, summary: &Summary) -> bool {
+        !self.numbers && (!self.data || summary.is_uniform())
     }
 }
 
 /// Buckets as they are filled, in order of time.
 #[derive(Clone, Debug)]
 pub struct Buckets {
-    starts: Vec<Timestamp>,
-    end: Timestamp,
+    frame: Frame,
     needs: Needs,
     /// The number that stood before what comes next.
     standing: Option<f64>,
-    done: Vec<Bucket>,
+    done: VecDeque<Bucket>,
     open: Option<Bucket>,
 }
 
 impl Buckets {
-    /// Empty buckets. `starts` are ascending; `standing` is the number before the first.
+    /// Empty buckets; `standing` is the number before the frame.
     #[must_use]
-    pub const fn new(starts: Vec<Timestamp>, end: Timestamp, needs: Needs, standing: Option<f64>) -> Self {
-        Self { starts, end, needs, standing, done: Vec::new(), open: None }
+    pub const fn new(frame: Frame, needs: Needs, standing: Option<f64>) -> Self {
+        Self { frame, needs, standing, done: VecDeque::new(), open: None }
     }
 
-    /// Adds what a chunk says of itself that is wholly in one bucket and behind all that was added.
+    /// Which time, and which buckets.
+    #[must_use]
+    pub const fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    /// Adds what a chunk says of itself that is wholly in one bucket, behind all that was added, and [fits](Needs::fits).
     pub fn add_summary(&mut self, first: Timestamp, summary: &Summary) {
+        let needs = self.needs;
         if let Some(bucket) = self.bucket(first) {
-            bucket.add_summary(summary);
+            bucket.add_numbers(summary);
+            if needs.data {
+                bucket.data.add_summary(summary);
+            }
         }
     }
 
-    /// Adds samples, which are sorted and behind all that was added. Those before the first bucket and from the end on are left out.
+    /// Adds samples, which are sorted and behind all that was added. Those outside the frame are left out.
     pub fn add_samples(&mut self, column: &Column) {
         for mut stretch in column.stretches() {
             while let Some(first) = stretch.times.first() {
                 let first = Timestamp::from_micros(*first);
-                let place = place_of(&self.starts, self.end, first);
-                if place > self.starts.len() {
-                    break;
-                }
-                let until = self.starts.get(place).copied().unwrap_or(self.end).micros();
-                let length = stretch.times.partition_point(|time| *time < until);
-                let (part, rest) = stretch.split_at(length);
+                let before = self.frame.bucket(first).is_none() && first < self.frame.to;
+                // Before the frame, or before the first start of its grid.
+                let next_start = || match &self.frame.grid {
+                    Grid::Starts(starts) => starts.first().map_or(self.frame.to, |start| (*start).max(self.frame.from)),
+                    Grid::Every(_) => self.frame.from,
+                };
+                let until = match self.frame.bucket(first) {
+                    Some((_, end)) => end,
+                    None if before => next_start(),
+                    None => break,
+                };
+                let length = stretch.times.partition_point(|time| *time < until.micros());
+                let (part, rest) = stretch.split_at(length.max(1));
                 let needs = self.needs;
                 if let Some(bucket) = self.bucket(first) {
                     bucket.add_stretch(&part, needs);
@@ -240,18 +296,14 @@ impl Buckets {
         }
     }
 
-    /// The bucket of a time, which is that of the last one or behind it; none outside all.
+    /// The bucket of a time, which is that of the last one or behind it; none outside the frame.
     fn bucket(&mut self, time: Timestamp) -> Option<&mut Bucket> {
-        let place = place_of(&self.starts, self.end, time);
-        if place > self.starts.len() {
-            return None;
-        }
-        let start = *self.starts.get(place.checked_sub(1)?)?;
+        let (start, end) = self.frame.bucket(time)?;
         if self.open.as_ref().is_none_or(|open| open.start != start) {
             self.close();
-            let end = self.starts.get(place).copied().unwrap_or(self.end);
-            let (validities, sorted, standing) = (ValidityCounts::default(), Vec::new(), self.standing);
-            self.open = Some(Bucket { start, end, validities, numbers: None, standing, sorted, ends: None });
+            let (from, standing) = (start.max(self.frame.from), self.standing);
+            let (validities, sorted, data) = (ValidityCounts::default(), Vec::new(), Extent::default());
+            self.open = Some(Bucket { start, end, from, validities, numbers: None, standing, sorted, data });
         }
         self.open.as_mut()
     }
@@ -260,15 +312,18 @@ impl Buckets {
         if let Some(mut open) = self.open.take() {
             open.sorted.sort_by(f64::total_cmp);
             self.standing = open.numbers.map(|numbers| numbers.last.1).or(self.standing);
-            self.done.push(open);
+            self.done.push_back(open);
         }
     }
 
-    /// The buckets that have samples, in order.
-    #[must_use]
-    pub fn finish(mut self) -> Vec<Bucket> {
+    /// The next bucket that gets no more samples.
+    pub fn poll(&mut self) -> Option<Bucket> {
+        self.done.pop_front()
+    }
+
+    /// All has been added: the last bucket gets no more samples.
+    pub fn finish(&mut self) {
         self.close();
-        self.done
     }
 }
 

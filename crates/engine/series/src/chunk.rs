@@ -53,8 +53,8 @@ pub struct Origin {
     pub last: u64,
 }
 
-/// Appends the chunk of samples, which are sorted, [`SAMPLES_MAX`] at most and one at least.
-pub fn encode(column: &Column, origin: Origin, out: &mut Vec<u8>) {
+/// Appends the chunk of samples, which are settled, [`SAMPLES_MAX`] at most and one at least; returns what they are together.
+pub fn encode(column: &Column, origin: Origin, out: &mut Vec<u8>) -> Summary {
     debug_assert!(
         column.is_sorted() && (1..=SAMPLES_MAX).contains(&column.len()),
         "sorted, and neither empty nor too long"
@@ -69,7 +69,8 @@ pub fn encode(column: &Column, origin: Origin, out: &mut Vec<u8>) {
     varint::put(out, last.wrapping_sub(first).cast_unsigned());
     varint::put(out, origin.first);
     varint::put(out, origin.last.saturating_sub(origin.first));
-    Summary::of(column).put(out);
+    let summary = Summary::of(column);
+    summary.put(out);
     column.kinds.put(out);
     column.qualities.put(out);
     integers::put_all(&column.times, out);
@@ -82,6 +83,7 @@ pub fn encode(column: &Column, origin: Origin, out: &mut Vec<u8>) {
     }
     let check = crc32fast::hash(out.get(start..).unwrap_or_default());
     out.extend(check.to_le_bytes());
+    summary
 }
 
 fn put_blobs(blobs: &[Bytes], out: &mut Vec<u8>) {

@@ -3,6 +3,8 @@
 use crate::runs::Runs;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::ops::Range;
+use hashbrown::HashSet;
 use tieline_core::{Body, Quality, Timestamp, Value};
 
 /// What a sample holds, as history keeps it.
@@ -45,6 +47,20 @@ impl Sample {
             Body::Published(point) => (Datum::of(point.value()), point.quality()),
         };
         Self { time, datum, quality }
+    }
+}
+
+impl Sample {
+    /// What it is besides its time, so that equal samples are found: not-a-number is equal to itself, and 0 is not -0.
+    fn identity(&self) -> (Kind, u64, Bytes, u16) {
+        let (bits, blob) = match &self.datum {
+            Datum::Float(double) => (double.to_bits(), Bytes::new()),
+            Datum::Int(integer) => (integer.cast_unsigned(), Bytes::new()),
+            Datum::Bool(state) => (u64::from(*state), Bytes::new()),
+            Datum::Text(bytes) | Datum::Bytes(bytes) | Datum::Opaque(bytes) => (0, bytes.clone()),
+            Datum::Null => (0, Bytes::new()),
+        };
+        (self.datum.kind(), bits, blob, self.quality.bits())
     }
 }
 
@@ -140,7 +156,7 @@ impl<'c> Data<'c> {
         }
     }
 
-    fn at(&self, place: usize) -> Datum {
+    pub(crate) fn at(&self, place: usize) -> Datum {
         let integer = |integers: &[i64]| integers.get(place).copied().unwrap_or_default();
         let blob = |blobs: &[Bytes]| blobs.get(place).cloned().unwrap_or_default();
         match self {
@@ -163,7 +179,7 @@ fn cut<'c, T>(rest: &mut &'c [T], length: usize) -> &'c [T] {
 }
 
 /// Which of a [`Datum`]'s forms. The numbers are those of the store's column `kind`, and stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Float,
     Int,
@@ -275,14 +291,94 @@ impl Column {
         })
     }
 
-    /// Puts the samples in order of time; those of one time keep theirs.
-    pub fn sort(&mut self) {
-        if !self.is_unsorted {
+    /// Puts the samples in order of time; those of one time keep theirs, and equal ones of one time stay once.
+    pub fn settle(&mut self) {
+        let has_ties = || self.times.windows(2).any(|two| two.first() == two.last());
+        if !self.is_unsorted && !has_ties() {
             return;
         }
         let mut samples: Vec<Sample> = self.iter().collect();
         samples.sort_by_key(|sample| sample.time);
-        *self = samples.into_iter().collect();
+        *self = Self::default();
+        for together in samples.chunk_by(|one, next| one.time == next.time) {
+            let mut known = HashSet::new();
+            let is_alone = together.len() == 1;
+            let fresh = together.iter().filter(|sample| is_alone || known.insert(sample.identity()));
+            fresh.for_each(|sample| self.push(sample.clone()));
+        }
+    }
+
+    /// The samples at places of the column.
+    #[must_use]
+    pub fn range(&self, places: Range<usize>) -> Self {
+        let (mut part, mut start) = (Self::default(), 0);
+        for stretch in self.stretches() {
+            let end = start + stretch.times.len();
+            if start < places.end && places.start < end {
+                let (_, stretch) = stretch.split_at(places.start.saturating_sub(start));
+                let (stretch, _) = stretch.split_at(places.end.min(end) - places.start.max(start));
+                part.extend(&stretch);
+            }
+            start = end;
+        }
+        part
+    }
+
+    /// How many samples are before a time; the column is sorted.
+    #[must_use]
+    pub fn count_before(&self, time: Timestamp) -> usize {
+        self.times.partition_point(|micros| *micros < time.micros())
+    }
+
+    /// The times of the first and of the last sample; the column is sorted.
+    #[must_use]
+    pub fn ends(&self) -> Option<(Timestamp, Timestamp)> {
+        self.times
+            .first()
+            .zip(self.times.last())
+            .map(|(first, last)| (Timestamp::from_micros(*first), Timestamp::from_micros(*last)))
+    }
+
+    /// The column cut where a multiple of `micros` since 1970 lies between two samples; it is sorted.
+    pub fn cut_every(&self, micros: i64) -> impl Iterator<Item = Self> {
+        let mut start = 0;
+        core::iter::from_fn(move || {
+            let first = self.times.get(start)?;
+            let until = first.div_euclid(micros).saturating_add(1).saturating_mul(micros);
+            let end = self.times.partition_point(|time| *time < until).max(start + 1);
+            let part = self.range(start..end);
+            start = end;
+            Some(part)
+        })
+    }
+
+    fn extend(&mut self, stretch: &Stretch<'_>) {
+        let length = stretch.times.len();
+        let joins = self.times.last().zip(stretch.times.first()).is_none_or(|(last, first)| last <= first);
+        self.is_unsorted |= !joins || !stretch.times.is_sorted();
+        self.times.extend_from_slice(stretch.times);
+        self.qualities.push_many(stretch.quality.bits(), length);
+        let (kind, blobs): (_, &[Bytes]) = match stretch.data {
+            Data::Floats(floats) => {
+                self.floats.extend_from_slice(floats);
+                (Kind::Float, &[])
+            }
+            Data::Ints(integers) => {
+                self.integers.extend_from_slice(integers);
+                (Kind::Int, &[])
+            }
+            Data::Bools(integers) => {
+                self.integers.extend_from_slice(integers);
+                (Kind::Bool, &[])
+            }
+            Data::Texts(blobs) => (Kind::Text, blobs),
+            Data::Bytes(blobs) => (Kind::Bytes, blobs),
+            Data::Opaque(blobs) => (Kind::Opaque, blobs),
+            Data::Nulls => (Kind::Null, &[]),
+        };
+        self.kinds.push_many(kind, length);
+        self.blobs.extend_from_slice(blobs);
+        self.blob_bytes += blobs.iter().map(Bytes::len).sum::<usize>();
     }
 
     /// Whether the samples are in order of time.

@@ -1,44 +1,50 @@
 //! Heads: the latest samples of each topic, in memory until they are worth a chunk.
 //!
 //! ```text
-//! sample ─ push ─▶ head of its topic ─ poll_full ─▶ column, sorted, with the journal records it came from
-//!                    │  too many samples, too long a span, too much memory in all, or held for too long
-//!                    └─ queried meanwhile: `column`
+//! sample ─ push ─▶ head of its topic ─▶ sealed: sorted, with the journal records it came from ─ chunk durable ─▶ release
+//!                    │  too many samples, another hour, too much memory in all, or held for too long
+//!                    └─ read meanwhile, open or sealed: `columns`
 //! ```
 //!
-//! A head is what the journal still has: after a crash the heads are made again of its records from [`Heads::oldest`] on.
+//! What is in heads the journal still has: after a crash they are made again of its records from [`Heads::oldest`] on.
 
 use crate::chunk::{Origin, SAMPLES_MAX};
 use crate::column::{Column, Sample};
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 use hashbrown::HashMap;
+use tieline_core::Timestamp;
 
-/// When a head becomes a chunk.
+/// When a head is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Bytes of all heads together; beyond it the larger ones are full.
+    /// Bytes of all open heads together; beyond it the larger ones are sealed.
     pub bytes_max: usize,
     /// Samples of a head, [`SAMPLES_MAX`] at most.
     pub samples_max: usize,
-    /// Time from the first to the last sample of a head.
-    pub span_max: Duration,
+    /// A head ends where a multiple of this time since 1970 begins, unless it has fewer than 256 samples.
+    pub window: Duration,
 }
 
 impl Default for HeadLimits {
     /// 64 MiB, 4,096 samples, an hour.
     fn default() -> Self {
-        Self { bytes_max: 64 << 20, samples_max: 4096, span_max: Duration::from_secs(3600) }
+        Self { bytes_max: 64 << 20, samples_max: 4096, window: Duration::from_secs(3600) }
     }
 }
 
+/// A head with fewer samples goes on over the end of its window: it costs less to decode them than to keep a chunk of its own.
+const SAMPLES_FEW: usize = 256;
+
 /// A head that is to be written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Full {
+pub struct Sealed {
     /// Whose: the number that it was pushed with.
     pub topic: u32,
     /// Its samples, in order of time.
-    pub column: Column,
+    pub column: Arc<Column>,
     /// Where they came from.
     pub origin: Origin,
 }
@@ -47,9 +53,8 @@ pub struct Full {
 struct Head {
     column: Column,
     origin: Origin,
-    /// The times of its earliest and latest sample, in microseconds.
-    ends: (i64, i64),
-    is_full: bool,
+    /// The time of its latest sample in microseconds.
+    latest: i64,
 }
 
 impl Head {
@@ -63,11 +68,14 @@ impl Head {
 #[derive(Debug)]
 pub struct Heads {
     limits: HeadLimits,
-    heads: HashMap<u32, Head>,
-    full: VecDeque<u32>,
+    window_micros: i64,
+    open: HashMap<u32, Head>,
+    sealed: VecDeque<Sealed>,
+    /// How many of `sealed` are of a topic.
+    sealed_of: HashMap<u32, usize>,
+    /// Bytes of the open ones.
     bytes: usize,
-    /// Bytes of those in `full`.
-    bytes_full: usize,
+    bytes_sealed: usize,
 }
 
 impl Heads {
@@ -75,99 +83,129 @@ impl Heads {
     #[must_use]
     pub fn new(limits: HeadLimits) -> Self {
         let limits = HeadLimits { samples_max: limits.samples_max.clamp(1, SAMPLES_MAX), ..limits };
-        Self { limits, heads: HashMap::new(), full: VecDeque::new(), bytes: 0, bytes_full: 0 }
+        let window_micros = i64::try_from(limits.window.as_micros()).unwrap_or(i64::MAX).max(1);
+        let (open, sealed, sealed_of) = (HashMap::new(), VecDeque::new(), HashMap::new());
+        Self { limits, window_micros, open, sealed, sealed_of, bytes: 0, bytes_sealed: 0 }
     }
 
-    /// Adds a sample of a topic, which came in a record of the journal. Records come in their order. A full head goes on taking
-    /// samples: call [`Heads::poll_full`] until there is none.
+    /// Adds a sample of a topic, which came in a record of the journal. Records come in their order.
     pub fn push(&mut self, topic: u32, sample: Sample, sequence: u64) {
-        let time = sample.time.micros();
+        let (time, window) = (sample.time.micros(), |time: i64| time.div_euclid(self.window_micros));
+        let ends = |head: &Head| head.column.len() >= SAMPLES_FEW && window(time) > window(head.latest);
+        if self.open.get(&topic).is_some_and(ends) {
+            self.seal(topic);
+        }
         let bytes = &mut self.bytes;
-        let head = self.heads.entry(topic).or_insert_with(|| {
+        let head = self.open.entry(topic).or_insert_with(|| {
             let origin = Origin { first: sequence, last: sequence };
-            let head = Head { column: Column::default(), origin, ends: (time, time), is_full: false };
+            let head = Head { column: Column::default(), origin, latest: time };
             *bytes += head.bytes();
             head
         });
         let before = head.bytes();
         head.column.push(sample);
         head.origin.last = sequence;
-        head.ends = (head.ends.0.min(time), head.ends.1.max(time));
-        let added = head.bytes() - before;
-        self.bytes += added;
-        if head.is_full {
-            self.bytes_full += added;
-            return;
+        head.latest = head.latest.max(time);
+        *bytes += head.bytes() - before;
+        if head.column.len() >= self.limits.samples_max {
+            self.seal(topic);
         }
-        let span = Duration::from_micros(head.ends.1.abs_diff(head.ends.0));
-        if head.column.len() >= self.limits.samples_max || span >= self.limits.span_max {
-            self.fill(topic);
-        }
-        if self.bytes - self.bytes_full > self.limits.bytes_max {
-            self.fill_larger();
+        if self.bytes > self.limits.bytes_max {
+            self.seal_larger();
         }
     }
 
-    /// The next head that is to be written; it is no longer among the heads. One at a time: until its chunk is durable, the journal
-    /// has to keep the records from [`Heads::oldest`] and from its origin on.
-    pub fn poll_full(&mut self) -> Option<Full> {
-        let topic = self.full.pop_front()?;
-        let head = self.heads.remove(&topic)?;
-        self.bytes -= head.bytes();
-        self.bytes_full -= head.bytes();
-        let Head { mut column, origin, .. } = head;
-        column.sort();
-        Some(Full { topic, column, origin })
+    /// The heads that are to be written, in the order in which they were sealed. Until their chunks are durable, the journal has to
+    /// keep the records from [`Heads::oldest`] on.
+    pub fn sealed(&self) -> impl ExactSizeIterator<Item = &Sealed> {
+        self.sealed.iter()
     }
 
-    /// Heads with samples of records before `sequence` are full: the journal is to let go of those.
-    pub fn fill_before(&mut self, sequence: u64) {
-        self.fill_where(|head| head.origin.first < sequence);
+    /// The first `count` of the sealed heads are durable.
+    pub fn release(&mut self, count: usize) {
+        for Sealed { topic, column, .. } in self.sealed.drain(..count.min(self.sealed.len())) {
+            self.bytes_sealed -= column.bytes();
+            if let Some(left) = self.sealed_of.get_mut(&topic) {
+                *left -= 1;
+                if *left == 0 {
+                    self.sealed_of.remove(&topic);
+                }
+            }
+        }
     }
 
-    /// All heads are full.
-    pub fn fill_all(&mut self) {
-        self.fill_where(|_| true);
+    /// Seals heads with samples of records before `sequence`: the journal is to let go of those.
+    pub fn seal_before(&mut self, sequence: u64) {
+        self.seal_where(|head| head.origin.first < sequence);
+    }
+
+    /// Seals heads whose samples are all from before a time.
+    pub fn seal_ending_before(&mut self, time: Timestamp) {
+        self.seal_where(|head| head.latest < time.micros());
+    }
+
+    /// Seals all heads.
+    pub fn seal_all(&mut self) {
+        self.seal_where(|_| true);
     }
 
     /// The first record of the journal that any head has samples of; none without samples.
     #[must_use]
     pub fn oldest(&self) -> Option<u64> {
-        self.heads.values().map(|head| head.origin.first).min()
+        self.oldest_after(0)
     }
 
-    /// The samples of a topic, as they came; none where it has no head.
+    /// The same, once the first `count` of the sealed heads are durable.
     #[must_use]
-    pub fn column(&self, topic: u32) -> Option<&Column> {
-        self.heads.get(&topic).map(|head| &head.column)
+    pub fn oldest_after(&self, count: usize) -> Option<u64> {
+        let open = self.open.values().map(|head| head.origin.first);
+        open.chain(self.sealed.iter().skip(count).map(|sealed| sealed.origin.first)).min()
+    }
+
+    /// The samples of a topic, in order of time each, the column that came first in front.
+    #[must_use]
+    pub fn columns(&self, topic: u32) -> Vec<Arc<Column>> {
+        let mut columns = Vec::new();
+        if self.sealed_of.contains_key(&topic) {
+            let of_topic = self.sealed.iter().filter(|sealed| sealed.topic == topic);
+            columns.extend(of_topic.map(|sealed| Arc::clone(&sealed.column)));
+        }
+        if let Some(head) = self.open.get(&topic) {
+            let mut column = head.column.clone();
+            column.settle();
+            columns.push(Arc::new(column));
+        }
+        columns
     }
 
     /// What all heads take in memory, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.bytes_sealed
     }
 
-    /// The larger heads are full: those of half the mean and more have at least half of all bytes, so this is seldom.
-    fn fill_larger(&mut self) {
-        let waiting = self.heads.len() - self.full.len();
-        let mean = (self.bytes - self.bytes_full) / waiting.max(1);
-        self.fill_where(|head| head.bytes() >= mean / 2);
+    /// The larger heads: those of half the mean and more have at least half of all bytes, so this is seldom.
+    fn seal_larger(&mut self) {
+        let mean = self.bytes / self.open.len().max(1);
+        self.seal_where(|head| head.bytes() >= mean / 2);
     }
 
-    fn fill_where(&mut self, is_meant: impl Fn(&Head) -> bool) {
-        let meant = self.heads.iter().filter(|(_, head)| !head.is_full && is_meant(head));
-        let mut topics: alloc::vec::Vec<u32> = meant.map(|(topic, _)| *topic).collect();
+    fn seal_where(&mut self, is_meant: impl Fn(&Head) -> bool) {
+        let meant = self.open.iter().filter(|(_, head)| is_meant(head));
+        let mut topics: Vec<u32> = meant.map(|(topic, _)| *topic).collect();
         // In an order that does not depend on the table.
         topics.sort_unstable();
-        topics.into_iter().for_each(|topic| self.fill(topic));
+        topics.into_iter().for_each(|topic| self.seal(topic));
     }
 
-    fn fill(&mut self, topic: u32) {
-        let Some(head) = self.heads.get_mut(&topic).filter(|head| !head.is_full) else { return };
-        head.is_full = true;
-        self.bytes_full += head.bytes();
-        self.full.push_back(topic);
+    fn seal(&mut self, topic: u32) {
+        let Some(head) = self.open.remove(&topic) else { return };
+        self.bytes -= head.bytes();
+        let Head { mut column, origin, .. } = head;
+        column.settle();
+        self.bytes_sealed += column.bytes();
+        *self.sealed_of.entry(topic).or_insert(0) += 1;
+        self.sealed.push_back(Sealed { topic, column: Arc::new(column), origin });
     }
 }
 

@@ -1,7 +1,8 @@
 //! Samples of one topic as columns: how they are encoded, in chunks that say what they hold.
 //!
 //! In: samples (time, body, quality) in any order, bytes of a chunk. Out: chunks, [`Summary`]s without decoding, the samples
-//! again, exact in every bit, those of one time in the order in which they came; [`Buckets`] of them: means, sums, percentiles.
+//! again, exact in every bit, those of one time in the order in which they came, equal ones once; [`Buckets`] of them: means, sums,
+//! percentiles.
 //!
 //! Never: a file, a topic's name, a clock, a decision about how long something is kept.
 //!
@@ -10,12 +11,13 @@
 //! | limit | when full |
 //! |---|---|
 //! | [`SAMPLES_MAX`] samples of a chunk | the writer begins another; a reader refuses more |
-//! | [`HeadLimits`] of samples in memory | heads are full, and are to be written |
+//! | [`HeadLimits`] of samples in memory | heads are sealed, and are to be written |
 //!
-//! Read first: `chunk.rs` (the format), then `column.rs`, `heads.rs`, `integers.rs`, `floats.rs`.
+//! Read first: `chunk.rs` (the format), then `column.rs`, `heads.rs`, `sweep.rs`, `integers.rs`, `floats.rs`.
 #![no_std]
 extern crate alloc;
 
+mod aggregate;
 mod buckets;
 mod chunk;
 mod column;
@@ -25,12 +27,15 @@ mod heads;
 mod integers;
 mod runs;
 mod summary;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use buckets::{Bucket, Buckets, Needs, Span, Step, steps};
+pub use aggregate::{Aggregate, Aggregated};
+pub use buckets::{Bucket, Buckets, Extent, Frame, Grid, Needs};
 pub use chunk::{Chunk, Origin, SAMPLES_MAX, encode};
 pub use column::{Column, Datum, Sample};
 pub use error::SeriesError;
-pub use heads::{Full, HeadLimits, Heads};
+pub use heads::{HeadLimits, Heads, Sealed};
 pub use summary::{NumberKind, Numbers, Summary, ValidityCounts};
+pub use sweep::{Span, Step, Sweep};

@@ -26,9 +26,14 @@ impl<T> Default for Runs<T> {
 
 impl<T: Copy + PartialEq> Runs<T> {
     pub(crate) fn push(&mut self, value: T) {
+        self.push_many(value, 1);
+    }
+
+    /// Adds that value so many times, once at least.
+    pub(crate) fn push_many(&mut self, value: T, count: usize) {
         match self.runs.last_mut() {
-            Some((last, length)) if *last == value => *length += 1,
-            _ => self.runs.push((value, 1)),
+            Some((last, length)) if *last == value => *length += count,
+            _ => self.runs.push((value, count)),
         }
     }
 

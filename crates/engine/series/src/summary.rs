@@ -1,7 +1,7 @@
 //! What a chunk tells without being decoded.
 
 use crate::SeriesError;
-use crate::column::{Column, Data, Stretch};
+use crate::column::{Column, Data, Datum, Stretch};
 use alloc::vec::Vec;
 use tieline_core::{Cursor, Quality, Timestamp, Validity, varint};
 
@@ -105,7 +105,8 @@ impl Summary {
         self.numbers = Some(self.numbers.map_or(added, |numbers| numbers.followed_by(&added)));
     }
 
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    /// Appends the summary as bytes.
+    pub fn put(&self, out: &mut Vec<u8>) {
         let ValidityCounts { good, uncertain, bad } = self.validities;
         [good, uncertain, bad].into_iter().for_each(|count| varint::put(out, count));
         let Some(numbers) = &self.numbers else { return varint::put(out, 0) };
@@ -121,9 +122,11 @@ impl Summary {
         }
     }
 
+    /// Reads a summary.
+    ///
     /// # Errors
     /// The bytes are none that [`Summary::put`] writes.
-    pub(crate) fn get(cursor: &mut Cursor<'_>) -> Result<Self, SeriesError> {
+    pub fn get(cursor: &mut Cursor<'_>) -> Result<Self, SeriesError> {
         let mut count = || varint::get(cursor);
         let validities = ValidityCounts { good: count()?, uncertain: count()?, bad: count()? };
         let count = varint::get(cursor)?;
@@ -178,7 +181,27 @@ impl Numbers {
     }
 }
 
+impl Summary {
+    /// Whether all samples that are not bad are numbers of one kind: then the summary says of each what it is.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        let trusted = self.validities.good + self.validities.uncertain;
+        self.numbers.map_or(trusted == 0, |numbers| numbers.count == trusted && numbers.kind.is_some())
+    }
+}
+
 impl NumberKind {
+    /// A number of this kind.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "integers of this kind are below 2^53")]
+    pub fn datum(self, number: f64) -> Datum {
+        match self {
+            Self::Float => Datum::Float(number),
+            Self::Int => Datum::Int(number as i64),
+            Self::Bool => Datum::Bool(number != 0.0),
+        }
+    }
+
     /// The kind of a stored number; 0 is of several.
     const fn from_number(number: u8) -> Option<Option<Self>> {
         match number {

@@ -74,11 +74,17 @@ fn check_summary(column: &Column, summary: &Summary) {
 proptest! {
     #[test]
     fn samples_come_back_in_order(samples in prop::collection::vec(sample(), 1..400)) {
-        let mut expect = samples.clone();
+        let mut expect: Vec<Sample> = Vec::new();
+        for sample in &samples {
+            let is_known = expect.iter().any(|known| alloc::format!("{known:?}") == alloc::format!("{sample:?}"));
+            if !is_known {
+                expect.push(sample.clone());
+            }
+        }
         expect.sort_by_key(|sample| sample.time);
         let mut column: Column = samples.into_iter().collect();
         prop_assert_eq!(column.is_sorted(), column.iter().map(|sample| sample.time).is_sorted());
-        column.sort();
+        column.settle();
         prop_assert_eq!(told(&column), told(&expect.into_iter().collect()));
         let chunk = Chunk::parse(&chunk_of(&column)).unwrap();
         prop_assert_eq!((chunk.count, chunk.origin), (column.len(), ORIGIN));
@@ -91,7 +97,7 @@ proptest! {
     #[test]
     fn a_damaged_chunk_is_no_chunk(samples in prop::collection::vec(sample(), 1..40), at in any::<prop::sample::Index>(), bit in 0..8_u32) {
         let mut column: Column = samples.into_iter().collect();
-        column.sort();
+        column.settle();
         let mut bytes = chunk_of(&column).to_vec();
         *at.get_mut(&mut bytes) ^= 1_u8 << bit;
         prop_assert!(Chunk::parse(&bytes.into()).is_err());
@@ -100,7 +106,7 @@ proptest! {
     #[test]
     fn a_chunk_that_ends_early_is_no_chunk(samples in prop::collection::vec(sample(), 1..40), at in any::<prop::sample::Index>()) {
         let mut column: Column = samples.into_iter().collect();
-        column.sort();
+        column.settle();
         let bytes = chunk_of(&column);
         let cut = bytes.slice(..at.index(bytes.len()));
         prop_assert_eq!(Chunk::parse(&cut).map(drop), Err(SeriesError::Truncated));

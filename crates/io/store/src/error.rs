@@ -2,6 +2,7 @@
 
 use rusqlite::ErrorCode;
 use std::fmt;
+use tieline_core::{StorageError, StorageErrorKind};
 
 /// Why a call to the store was not done.
 #[derive(Debug)]
@@ -14,8 +15,19 @@ pub enum StoreError {
     Newer(i64, i64),
     /// The file is not a store, or is damaged.
     Damaged(String),
-    /// Anything else that SQLite or the system said.
+    /// Anything else that SQLite said.
     Failed(rusqlite::Error),
+    /// What the system said of the files of chunks or of the journal.
+    Files(StorageError),
+}
+
+impl From<StorageError> for StoreError {
+    fn from(error: StorageError) -> Self {
+        match error.kind {
+            StorageErrorKind::Full => Self::Full,
+            StorageErrorKind::Missing | StorageErrorKind::Io => Self::Files(error),
+        }
+    }
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -38,6 +50,7 @@ impl fmt::Display for StoreError {
             }
             Self::Damaged(what) => write!(f, "the history store is damaged: {what}"),
             Self::Failed(error) => write!(f, "the history store failed: {error}"),
+            Self::Files(error) => write!(f, "the history store failed: {error}"),
         }
     }
 }
@@ -46,6 +59,7 @@ impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Failed(error) => Some(error),
+            Self::Files(error) => Some(error),
             Self::Question(_) | Self::Full | Self::Newer(..) | Self::Damaged(_) => None,
         }
     }

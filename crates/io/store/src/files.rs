@@ -40,6 +40,12 @@ impl FolderStorage {
         Ok(storage)
     }
 
+    /// A folder that is only read; it is not made where there is none.
+    #[must_use]
+    pub fn reading(folder: &Path) -> Self {
+        Self { folder: folder.to_path_buf(), handles: HashMap::new() }
+    }
+
     fn handle(&mut self, name: &str, append: bool) -> io::Result<&mut Handle> {
         if Path::new(name).file_name() != Some(name.as_ref()) {
             return Err(io::Error::new(ErrorKind::InvalidInput, format!("{name:?} is not the name of a file")));

@@ -1,36 +1,36 @@
-//! History on disk: the folder of the journal, the embedded store, queries, and their output formats.
+//! History on disk: the folder of the journal, files of chunks with their index, and the output formats of answers.
 //!
-//! In: bytes for [`FolderStorage`]; batches of [`Sample`]s with their journal position, for [`Store`]. Out: [`Row`]s,
-//! and rows as text, CSV, JSON or Parquet. A batch and its position are written in one transaction, so a batch that is
-//! written twice is stored once.
+//! In: bytes for [`FolderStorage`]; chunks of samples, as bytes with what they say of themselves, for [`ChunkFiles`] and [`Index`].
+//! Out: those chunks again; [`Row`]s as text, CSV, JSON or Parquet. What an earlier release stored is read by [`OlderStore`].
 //!
-//! Never: a decision about what is recorded, a thread, a protocol.
+//! Never: what is in a chunk, a decision about what is recorded, a thread, a protocol.
 //!
-//! Read first: `schema.rs`, then `sqlite.rs` and `query.rs`.
+//! Read first: `index.rs`, then `chunk_files.rs`.
 
-mod aggregate;
+mod chunk_files;
 mod error;
 mod export;
 mod files;
+mod index;
+mod older;
 mod parquet_file;
-mod query;
-mod retain;
 mod row;
-mod schema;
-mod sqlite;
 #[cfg(test)]
 mod tests;
 
-pub use aggregate::Aggregate;
+pub use chunk_files::{ChunkFiles, Extent, read_chunk};
 pub use error::StoreError;
 pub use export::{ExportError, Format, export};
 pub use files::FolderStorage;
-pub use query::{HistoryQuery, Order, Place, PlaceError, Rows, StoreReader};
-pub use retain::{Retained, Retention};
-pub use row::{Row, Sample};
-pub use sqlite::Store;
+pub use index::{ChunkRow, DAY_US, Index, IndexReader, Moved, Removed};
+pub use older::{OlderStore, Page};
+pub use row::{Place, PlaceError, Row};
 
-/// The store's file below a node's data folder.
-pub const STORE_FILE: &str = "history.db";
+/// The folder of the chunks and their index below a node's data folder.
+pub const HISTORY_FOLDER: &str = "history";
+/// The index in that folder.
+pub const INDEX_FILE: &str = "index.db";
+/// The file in which earlier releases stored history, below a node's data folder.
+pub const OLDER_FILE: &str = "history.db";
 /// The journal's folder below a node's data folder.
 pub const JOURNAL_FOLDER: &str = "journal";

@@ -16,7 +16,11 @@ pub fn write() -> Result<Operation, String> {
     let mut out = Vec::new();
     Ok(Box::new(move |meter| {
         out.clear();
-        meter.count(|| columns.iter().for_each(|column| encode(column, ORIGIN, &mut out)));
+        meter.count(|| {
+            for column in &columns {
+                encode(column, ORIGIN, &mut out);
+            }
+        });
         let most = columns.len() * SAMPLES as usize * 5;
         if (1..=most).contains(&out.len()) {
             Ok(())

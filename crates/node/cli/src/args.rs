@@ -387,6 +387,16 @@ pub enum Aggregate {
     First,
     /// Last value
     Last,
+    /// Values times seconds, each for as long as it stood
+    Integral,
+    /// Value below which half of the values lie
+    Median,
+    /// Value below which 90 % of the values lie
+    P90,
+    /// Value below which 95 % of the values lie
+    P95,
+    /// Value below which 99 % of the values lie
+    P99,
 }
 
 /// How rows are printed.

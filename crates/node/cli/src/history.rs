@@ -10,8 +10,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tieline_core::{Filter, Timestamp};
+use tieline_history::{Aggregate, HistoryQuery, HistoryReader};
 use tieline_node::config::{Moment, parse_duration};
-use tieline_store::{Aggregate, HistoryQuery, STORE_FILE, StoreReader, export};
+use tieline_store::{HISTORY_FOLDER, OLDER_FILE, export};
 
 /// The most rows that a node gives.
 const ROWS_MAX: u64 = 10_000_000;
@@ -60,14 +61,25 @@ fn ask(args: &HistoryArgs) -> Result<()> {
 
 fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let question = question(args, now())?;
-    if !folder.join(STORE_FILE).exists() {
-        bail!("{} holds no {STORE_FILE}, expected the data folder of a node", folder.display());
+    if !folder.join(HISTORY_FOLDER).exists() {
+        if folder.join(OLDER_FILE).exists() {
+            bail!(
+                "{} has a history of an earlier release, expected one that a node of this release has opened",
+                folder.display()
+            );
+        }
+        bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
     }
-    let reader = StoreReader::open(folder).with_context(|| folder.display().to_string())?;
-    let rows = reader.query(question)?;
+    let reader = HistoryReader::open(folder).with_context(|| folder.display().to_string())?;
+    let mut rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
-    match export(rows, store_format(format_of(args)), BufWriter::with_capacity(PIECE_BYTES, &mut out)) {
-        Ok(_) => out.finish(),
+    match export(rows.by_ref(), store_format(format_of(args)), BufWriter::with_capacity(PIECE_BYTES, &mut out)) {
+        Ok(_) => {
+            if rows.damaged() > 0 {
+                eprintln!("{} samples are missing: their chunks are damaged", rows.damaged());
+            }
+            out.finish()
+        }
         // The cause as it is, so that a closed pipe is known for one.
         Err(tieline_store::ExportError::Write(error)) => Err(error.into()),
         Err(error) => Err(error.into()),
@@ -104,6 +116,11 @@ fn word(aggregate: crate::args::Aggregate) -> &'static str {
         Aggregate::Count => "count",
         Aggregate::First => "first",
         Aggregate::Last => "last",
+        Aggregate::Integral => "integral",
+        Aggregate::Median => "median",
+        Aggregate::P90 => "p90",
+        Aggregate::P95 => "p95",
+        Aggregate::P99 => "p99",
     }
 }
 

@@ -38,8 +38,8 @@ impl<S: Storage> JournalThread<S> {
             self.recover();
             self.handle(batches);
             self.board.write(Disk::Journal, false);
-            let stored = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.stored);
-            self.journal.release(stored);
+            let released = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.released);
+            self.journal.release(released);
             self.report(None);
         }
         self.board.write(Disk::Journal, true);

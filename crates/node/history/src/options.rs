@@ -1,8 +1,8 @@
 //! What the owner of a history decides.
 
+use crate::store::Retention;
 use std::time::Duration;
 use tieline_journal::Limits;
-use tieline_store::Retention;
 
 /// When a batch is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct HistoryOptions {
     pub journal: Limits,
     /// What the store keeps.
     pub retention: Retention,
+    /// Samples that the store has in memory, in bytes: they become chunks when there are more.
+    pub memory_bytes: usize,
     /// Updates that may wait for the journal; beyond it batches are refused, or dropped where nobody waits for them.
     pub queue_points_max: usize,
     /// The same in bytes, roughly.
@@ -35,12 +37,21 @@ pub struct HistoryOptions {
     pub close_patience: Duration,
 }
 
+impl HistoryOptions {
+    /// A file of chunks ends with the write that reaches this, in bytes. Retention removes whole files.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let by_retention = self.retention.bytes.map_or(u64::MAX, |bytes| bytes / 8);
+        by_retention.clamp(1 << 20, 64 << 20)
+    }
+}
+
 impl Default for HistoryOptions {
     fn default() -> Self {
         Self {
             durability: Durability::Synced,
             journal: Limits::default(),
             retention: Retention::default(),
+            memory_bytes: 64 << 20,
             queue_points_max: 200_000,
             queue_bytes_max: 64 << 20,
             retry: Duration::from_secs(1),

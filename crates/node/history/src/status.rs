@@ -2,6 +2,7 @@
 
 use crate::queue::lock;
 use crate::running::RunningInstant;
+use crate::store::{Migration, Size};
 use std::fmt;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -67,8 +68,10 @@ pub struct HistoryStatus {
     pub state: HistoryState,
     /// The last journal record that survives a power cut.
     pub durable: Seq,
-    /// The last journal record that is in the store.
+    /// The last journal record whose samples can be read.
     pub stored: Seq,
+    /// The last journal record that the store does not need the journal for.
+    pub released: Seq,
     /// Updates that wait for the journal.
     pub queued_points: usize,
     /// Updates that the journal made durable.
@@ -93,8 +96,16 @@ pub struct HistoryStatus {
     pub journal_segments: usize,
     /// What the journal did.
     pub journal: Counters,
-    /// The store on disk, without its log.
+    /// The store on disk, without the log of its index.
     pub store_bytes: u64,
+    /// Samples in memory, in bytes.
+    pub memory_bytes: u64,
+    /// Chunks of samples written.
+    pub chunks: u64,
+    /// Bytes of chunks written.
+    pub chunk_bytes: u64,
+    /// How far what an earlier release stored was moved; none where nothing is to be moved.
+    pub migration: Option<Migration>,
     /// How long the last write and sync of the journal took.
     pub last_sync: Duration,
     /// How long the write has taken so far that is on its way to the journal or the store; none is zero.
@@ -104,6 +115,13 @@ pub struct HistoryStatus {
 }
 
 impl HistoryStatus {
+    pub(crate) const fn take_size(&mut self, size: Size) {
+        self.store_bytes = size.disk_bytes;
+        self.memory_bytes = size.memory_bytes;
+        self.chunks = size.chunks;
+        self.chunk_bytes = size.written_bytes;
+    }
+
     /// Journal records that the store has not taken.
     #[must_use]
     pub const fn backlog_records(&self) -> u64 {

@@ -1,52 +1,99 @@
-//! What history needs of a store of samples, and which one it has.
+//! What history needs of a store of samples.
 
-use crate::sqlite::Sqlite;
 use std::error::Error;
 use std::fmt;
-use std::path::Path;
-use tieline_core::Timestamp;
+use std::time::Duration;
+use tieline_core::{Body, Timestamp, Topic};
 use tieline_journal::Seq;
-use tieline_store::{Retained, Retention, Sample};
 
-/// A store of samples: one writer, durable when a call returns.
+/// One topic's state at one time, and the journal record that it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    /// Which record.
+    pub(crate) seq: Seq,
+    /// Whose.
+    pub(crate) topic: Topic,
+    /// When.
+    pub(crate) time: Timestamp,
+    /// What. A point's own time is not looked at.
+    pub(crate) body: Body,
+}
+
+/// How long and how much a store keeps. None: no bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Older samples are removed.
+    pub age: Option<Duration>,
+    /// The oldest samples are removed beyond this many bytes.
+    pub bytes: Option<u64>,
+}
+
+/// What one step of retention did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Retained {
+    /// Samples removed.
+    pub(crate) removed: u64,
+    /// Whether there is more to remove: another step is wanted soon.
+    pub(crate) more: bool,
+}
+
+/// How far what an earlier release stored was moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Migration {
+    /// Topics that there are.
+    pub topics: usize,
+    /// Topics of which all samples were moved.
+    pub topics_done: usize,
+    /// Samples that were moved since the start.
+    pub samples: u64,
+}
+
+/// A store of samples: one writer. What it takes can be read at once. The journal keeps its records until [`Store::position`] has
+/// passed them: up to there the store survives a power cut by itself.
 pub(crate) trait Store: Send {
-    /// Opens the store of a data folder, or makes one.
+    /// The journal record up to which the store needs the journal no longer; 0 before the first.
+    fn position(&self) -> Seq;
+
+    /// Takes samples, of whole records and in their order, all or nothing, and the record up to which they reach. Equal samples of
+    /// one topic and time are one: records that it may have taken before a crash are given to it again.
     ///
     /// # Errors
-    /// It is no store, was written by a newer release, or cannot be opened.
-    fn open(data: &Path) -> Result<Self, StoreError>
-    where
-        Self: Sized;
+    /// `Full`, or it failed; nothing of the samples is taken then.
+    fn append(&mut self, entries: &[Entry], upto: Seq) -> Result<(), StoreError>;
 
-    /// The journal record up to which samples are stored; 0 before the first.
+    /// The journal is long: the store is to need less of it from here on.
     ///
     /// # Errors
-    /// It cannot be read.
-    fn position(&self) -> Result<Seq, StoreError>;
+    /// `Full`, or it failed.
+    fn relieve_journal(&mut self) -> Result<(), StoreError>;
 
-    /// Stores samples and the journal record up to which they reach, all or nothing. Samples up to a record that is stored
-    /// already add nothing: says false then.
-    ///
-    /// # Errors
-    /// `Full`, or it failed; nothing of the samples is stored then.
-    fn append(&mut self, samples: &[Sample], upto: Seq) -> Result<bool, StoreError>;
-
-    /// Removes about `rows_max` samples at most that are too old or too many. One step: call again soon while there is more.
+    /// Removes about `samples_max` samples at most that are too old or too many. One step: call again soon while there is more.
     ///
     /// # Errors
     /// It failed.
-    fn retain(&mut self, retention: &Retention, now: Timestamp, rows_max: u64) -> Result<Retained, StoreError>;
+    fn retain(&mut self, retention: &Retention, now: Timestamp, samples_max: u64) -> Result<Retained, StoreError>;
 
-    /// Its size on disk in bytes.
+    /// Moves some of what an earlier release stored; none where nothing is left to be moved.
     ///
     /// # Errors
-    /// It cannot be read.
-    fn bytes(&self) -> Result<u64, StoreError>;
+    /// It failed.
+    fn migrate(&mut self) -> Result<Option<Migration>, StoreError>;
+
+    /// What it holds and takes.
+    fn size(&self) -> Size;
 }
 
-/// Opens the store of a data folder.
-pub(crate) fn open(data: &Path) -> Result<Box<dyn Store>, StoreError> {
-    Ok(Box::new(Sqlite::open(data)?))
+/// What a store takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// On disk, in bytes.
+    pub(crate) disk_bytes: u64,
+    /// Samples in memory, in bytes.
+    pub(crate) memory_bytes: u64,
+    /// Chunks written since the start.
+    pub(crate) chunks: u64,
+    /// Bytes written to the disk since the start, without the index.
+    pub(crate) written_bytes: u64,
 }
 
 /// Why a store did not do what it was asked to, by blame; in the store's words.
@@ -77,5 +124,16 @@ impl fmt::Display for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.words().source()
+    }
+}
+
+impl From<tieline_store::StoreError> for StoreError {
+    fn from(error: tieline_store::StoreError) -> Self {
+        use tieline_store::StoreError::{Damaged, Failed, Files, Full, Newer, Question};
+        match &error {
+            Full => Self::Full(error.into()),
+            Newer(..) => Self::Newer(error.into()),
+            Question(_) | Damaged(_) | Failed(_) | Files(_) => Self::Failed(error.into()),
+        }
     }
 }

@@ -2,21 +2,20 @@
 
 use crate::options::HistoryOptions;
 use crate::status::{Board, Disk, HistoryState};
-use crate::store::{Store, StoreError};
+use crate::store::{Entry, Store, StoreError};
 use crate::writer::MayRemove;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tieline_core::{Body, Storage, StorageError, StorageErrorKind, Timestamp, Update};
 use tieline_journal::{Item, Reader, Seq, decode};
-use tieline_store::Sample;
 use tracing::{info, warn};
 
 /// Samples of one transaction, give or take a record.
 const BATCH_POINTS: usize = 20_000;
 /// Bytes of journal of one transaction, give or take a record.
 const BATCH_BYTES: usize = 8 << 20;
-/// Samples that retention removes between two batches.
-const RETAIN_ROWS: u64 = 20_000;
+/// Samples that retention removes between two batches, give or take a chunk.
+const RETAIN_SAMPLES: u64 = 2_000_000;
 
 pub(crate) struct StoreThread<S> {
     pub(crate) reader: Reader<S>,
@@ -25,12 +24,14 @@ pub(crate) struct StoreThread<S> {
     pub(crate) board: Arc<Board>,
     pub(crate) may_remove: MayRemove,
     pub(crate) retain_at: Instant,
+    /// Whether something of an earlier release is left to be moved.
+    pub(crate) migrates: bool,
 }
 
 /// Samples on their way, and the journal record up to which they reach.
 #[derive(Default)]
 struct Batch {
-    samples: Vec<Sample>,
+    entries: Vec<Entry>,
     upto: Seq,
 }
 
@@ -42,7 +43,7 @@ impl<S: Storage> StoreThread<S> {
         loop {
             let place = self.reader.place();
             let patience = self.retain_at.saturating_duration_since(Instant::now());
-            let waits = batch.upto != Seq(0);
+            let waits = batch.upto != Seq(0) || self.migrates;
             let (durable, done) = self.board.wait(
                 patience,
                 |notes| waits || notes.status.durable >= place || notes.journal_done,
@@ -57,12 +58,15 @@ impl<S: Storage> StoreThread<S> {
                     info!("the store is behind; the journal keeps the rest until the next start");
                     break;
                 }
-                Ok(()) => self.retain(),
+                Ok(()) => {
+                    self.retain();
+                    self.migrate();
+                }
                 Err(_) if done => break,
                 Err(trouble) => self.pause(trouble),
             }
         }
-        // A store that is closed writes, too: SQLite moves its log into the database.
+        // A store that is closed writes, too: SQLite moves its log into the index.
         let Self { store, board, .. } = self;
         board.write(Disk::Store, true);
         drop(store);
@@ -73,14 +77,14 @@ impl<S: Storage> StoreThread<S> {
     /// Reads a batch. One that could not be stored is still there and goes first.
     fn gather(&mut self, durable: Seq, batch: &mut Batch) -> Result<(), HistoryState> {
         let mut bytes = 0;
-        while batch.samples.len() < BATCH_POINTS && bytes < BATCH_BYTES {
+        while batch.entries.len() < BATCH_POINTS && bytes < BATCH_BYTES {
             match self.reader.next(durable).map_err(|error| trouble_of_journal(&error))? {
                 None => break,
                 Some(Item::Record { seq, payload }) => {
                     bytes += payload.len();
                     batch.upto = seq;
                     match decode(payload) {
-                        Ok(samples) => batch.samples.extend(samples.into_iter().map(to_store)),
+                        Ok(samples) => batch.entries.extend(samples.into_iter().map(|sample| entry_of(seq, sample))),
                         Err(error) => {
                             warn!(seq = seq.0, %error, "a journal record cannot be read and is left out of the history");
                             self.board.note(|notes| notes.status.unreadable_records += 1);
@@ -102,22 +106,55 @@ impl<S: Storage> StoreThread<S> {
             return Ok(());
         }
         self.board.write(Disk::Store, true);
-        let appended = self.store.append(&batch.samples, batch.upto);
+        let appended = self.store.append(&batch.entries, batch.upto).and_then(|()| self.relieve_journal());
         self.board.write(Disk::Store, false);
-        let stored = appended.map_err(|error| trouble_of_store(&error))?;
-        let points = if stored { batch.samples.len() as u64 } else { 0 };
-        let bytes = self.store.bytes().unwrap_or(0);
+        appended.map_err(|error| trouble_of_store(&error))?;
+        let (size, released) = (self.store.size(), self.store.position());
         let trouble = self.board.note(|notes| {
             notes.status.stored = batch.upto;
-            notes.status.stored_points += points;
-            notes.status.store_bytes = bytes;
+            notes.status.released = released;
+            notes.status.stored_points += batch.entries.len() as u64;
+            notes.status.take_size(size);
             notes.store_trouble.take()
         });
         if trouble.is_some() {
             info!(stored = batch.upto.0, "the history's store goes on");
         }
-        *batch = Batch::default();
+        batch.entries.clear();
+        batch.upto = Seq(0);
         Ok(())
+    }
+
+    /// Has the store write what it has in memory before the journal, which keeps it meanwhile, is full, or takes long to be read at the
+    /// next start.
+    fn relieve_journal(&mut self) -> Result<(), StoreError> {
+        let journal_bytes = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.journal_bytes);
+        let kept_max = (self.options.journal.total_bytes / 2).min(4 * self.options.memory_bytes as u64);
+        if journal_bytes > kept_max { self.store.relieve_journal() } else { Ok(()) }
+    }
+
+    /// Moves a part of what an earlier release stored.
+    fn migrate(&mut self) {
+        if !self.migrates {
+            return;
+        }
+        self.board.write(Disk::Store, true);
+        let moved = self.store.migrate();
+        self.board.write(Disk::Store, false);
+        match moved {
+            Ok(migration) => {
+                self.migrates = migration.is_some();
+                let size = self.store.size();
+                self.board.note(|notes| {
+                    notes.status.migration = migration;
+                    notes.status.take_size(size);
+                });
+            }
+            Err(error) => {
+                warn!(%error, "the history of an earlier release cannot be moved; it is tried again at the next start");
+                self.migrates = false;
+            }
+        }
     }
 
     fn retain(&mut self) {
@@ -129,16 +166,17 @@ impl<S: Storage> StoreThread<S> {
             return;
         }
         self.board.write(Disk::Store, true);
-        let retained = self.store.retain(&self.options.retention, utc(), RETAIN_ROWS);
+        let retained = self.store.retain(&self.options.retention, utc(), RETAIN_SAMPLES);
         self.board.write(Disk::Store, false);
         match retained {
             Ok(step) => {
                 let pause = if step.more { Duration::ZERO } else { self.options.retain_every };
                 self.retain_at = Instant::now() + pause;
-                let bytes = self.store.bytes().unwrap_or(0);
+                let (size, released) = (self.store.size(), self.store.position());
                 self.board.note(|notes| {
                     notes.status.removed_samples += step.removed;
-                    notes.status.store_bytes = bytes;
+                    notes.status.released = released;
+                    notes.status.take_size(size);
                 });
             }
             Err(error) => {
@@ -178,14 +216,14 @@ pub(crate) fn utc() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// A payload that is a point is stored as one, so that it can be drawn and averaged. What a journal of an earlier release
-/// has was not asked when it came in.
-fn to_store(sample: tieline_journal::Sample) -> Sample {
-    let tieline_journal::Sample { time, update: Update { topic, body }, again } = sample;
+/// A sample of a record as it is stored. A payload that is a point is stored as one, so that it can be drawn and averaged. What a
+/// journal of an earlier release has was not asked when it came in.
+pub(crate) fn entry_of(seq: Seq, sample: tieline_journal::Sample) -> Entry {
+    let tieline_journal::Sample { time, update: Update { topic, body }, .. } = sample;
     let body = match body {
         Body::Opaque(payload) => Body::read(payload),
         body @ (Body::Point(_) | Body::Published(_)) => body,
     };
     let time = if let Body::Published(point) = &body { point.time(time) } else { time };
-    Sample { topic, time, body, again }
+    Entry { seq, topic, time, body }
 }

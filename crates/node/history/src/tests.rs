@@ -1,7 +1,11 @@
 //! The history as a node uses it: over a real folder, over a disk that fills up, and killed.
 
-use crate::store::{self, Store};
-use crate::{Durability, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter, NotRecorded, StoreError};
+use crate::columns::Columns;
+use crate::store::{Entry, Migration, Retained, Size, Store, StoreError};
+use crate::{
+    Durability, HistoryHandle, HistoryOptions, HistoryQuery, HistoryReader, HistorySource, HistoryState, HistoryWriter,
+    NotRecorded, Retention,
+};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +16,7 @@ use tieline_core::{
     Body, Filter, Point, Quality, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Update, Value,
 };
 use tieline_journal::{Limits, Sample, Seq};
-use tieline_store::{FolderStorage, HistoryQuery, JOURNAL_FOLDER, Retained, Retention, StoreReader};
+use tieline_store::{FolderStorage, JOURNAL_FOLDER};
 
 /// Longer than anything here takes; a test that gets there fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,7 +40,7 @@ fn submit(history: &HistoryHandle, updates: Vec<Update>) -> Result<Seq, NotRecor
 }
 
 fn values(data: &Path, filter: &str) -> Vec<Value> {
-    let reader = StoreReader::open(data).unwrap();
+    let reader = HistoryReader::open(data).unwrap();
     let rows = reader.query(HistoryQuery::of(Filter::new(filter).unwrap())).unwrap();
     rows.map(|row| row.unwrap().point.value).collect()
 }
@@ -84,7 +88,7 @@ fn payloads_as_published_have_the_time_of_their_receipt() {
     history.handle().record(received_at(5, opaque()));
     history.handle().record(received_at(9, opaque()));
     drop(history);
-    let reader = StoreReader::open(folder.path()).unwrap();
+    let reader = HistoryReader::open(folder.path()).unwrap();
     let rows = reader.query(HistoryQuery::of(Filter::new("#").unwrap())).unwrap();
     let times: Vec<i64> = rows.map(|row| row.unwrap().point.time.micros()).collect();
     assert_eq!(times, [5, 9]);
@@ -129,7 +133,7 @@ fn payloads_that_read_as_points_are_stored_as_points() {
         history.handle().record(received_at(5, vec![update]));
     }
     drop(history);
-    let reader = StoreReader::open(folder.path()).unwrap();
+    let reader = HistoryReader::open(folder.path()).unwrap();
     let rows = reader.query(HistoryQuery::of(Filter::new("#").unwrap())).unwrap();
     let mut shown: Vec<String> = rows.map(|row| row.unwrap().point.to_json()).collect();
     shown.sort();
@@ -182,7 +186,7 @@ fn a_full_disk_is_said_and_passes() {
     let write = Filling(FolderStorage::open(&journal).unwrap(), Arc::clone(&full));
     let read = Filling(FolderStorage::open(&journal).unwrap(), Arc::clone(&full));
     let options = HistoryOptions { retry: Duration::from_millis(5), ..HistoryOptions::default() };
-    let store = store::open(folder.path()).unwrap();
+    let store = Box::new(columns(&HistorySource::new(folder.path())));
     let history = HistoryWriter::over(write, read, store, options, Arc::new(|| true)).unwrap();
     let handle = history.handle();
     submit(handle, vec![point("a", 1, 1)]).unwrap();
@@ -215,21 +219,34 @@ impl Drop for FillingStore {
     }
 }
 
-impl Store for FillingStore {
-    fn open(data: &Path) -> Result<Self, StoreError> {
-        Ok(Self(store::open(data)?, Arc::default(), None))
+fn columns(source: &HistorySource) -> Columns<FolderStorage> {
+    Columns::open(source.data(), source.live().clone(), 1 << 20, 1 << 20).unwrap()
+}
+
+impl FillingStore {
+    fn open(source: &HistorySource) -> Self {
+        Self(Box::new(columns(source)), Arc::default(), None)
     }
-    fn position(&self) -> Result<Seq, StoreError> {
+}
+
+impl Store for FillingStore {
+    fn position(&self) -> Seq {
         self.0.position()
     }
-    fn append(&mut self, samples: &[tieline_store::Sample], upto: Seq) -> Result<bool, StoreError> {
-        if self.1.load(Ordering::SeqCst) { Err(StoreError::Full("full".into())) } else { self.0.append(samples, upto) }
+    fn append(&mut self, entries: &[Entry], upto: Seq) -> Result<(), StoreError> {
+        if self.1.load(Ordering::SeqCst) { Err(StoreError::Full("full".into())) } else { self.0.append(entries, upto) }
     }
-    fn retain(&mut self, retention: &Retention, now: Timestamp, rows_max: u64) -> Result<Retained, StoreError> {
-        self.0.retain(retention, now, rows_max)
+    fn relieve_journal(&mut self) -> Result<(), StoreError> {
+        self.0.relieve_journal()
     }
-    fn bytes(&self) -> Result<u64, StoreError> {
-        self.0.bytes()
+    fn retain(&mut self, retention: &Retention, now: Timestamp, samples_max: u64) -> Result<Retained, StoreError> {
+        self.0.retain(retention, now, samples_max)
+    }
+    fn migrate(&mut self) -> Result<Option<Migration>, StoreError> {
+        self.0.migrate()
+    }
+    fn size(&self) -> Size {
+        self.0.size()
     }
 }
 
@@ -238,7 +255,9 @@ fn what_a_full_store_does_not_take_the_journal_keeps() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join(JOURNAL_FOLDER);
     let [write, read] = [(); 2].map(|()| FolderStorage::open(&journal).unwrap());
-    let store = FillingStore::open(folder.path()).unwrap();
+    let source = HistorySource::new(folder.path());
+    let store = FillingStore::open(&source);
+    let in_store = || source.reader().unwrap().query(HistoryQuery::of(Filter::new("a").unwrap())).unwrap().count();
     let full = Arc::clone(&store.1);
     full.store(true, Ordering::SeqCst);
     let options = HistoryOptions { retry: Duration::from_millis(5), ..HistoryOptions::default() };
@@ -246,12 +265,14 @@ fn what_a_full_store_does_not_take_the_journal_keeps() {
     let handle = history.handle();
     let last = submit(handle, vec![point("a", 1, 1), point("a", 2, 2)]).expect("the journal has it");
     wait_until(handle, |history| history.status().state == HistoryState::DiskFull);
-    assert_eq!((handle.status().stored, values(folder.path(), "a").len()), (Seq(0), 0));
+    assert_eq!((handle.status().stored, in_store()), (Seq(0), 0));
+    // Who reads the folder finds them in the journal.
+    assert_eq!(values(folder.path(), "a").len(), 2);
 
     full.store(false, Ordering::SeqCst);
     assert!(handle.wait_stored(last, PATIENCE));
     wait_until(handle, |history| history.status().state == HistoryState::Ok);
-    assert_eq!(values(folder.path(), "a"), [1, 2].map(Value::Int));
+    assert_eq!((in_store(), values(folder.path(), "a")), (2, [1, 2].map(Value::Int).to_vec()));
 }
 
 /// The journal has all that was acknowledged: a node stops all the same.
@@ -261,7 +282,7 @@ fn a_store_that_hangs_while_it_closes_keeps_nobody_waiting() {
     let journal = folder.path().join(JOURNAL_FOLDER);
     let [write, read] = [(); 2].map(|()| FolderStorage::open(&journal).unwrap());
     let (answers, hangs) = mpsc::channel();
-    let mut store = FillingStore::open(folder.path()).unwrap();
+    let mut store = FillingStore::open(&HistorySource::new(folder.path()));
     store.2 = Some(hangs);
     let history = HistoryWriter::over(write, read, Box::new(store), HistoryOptions::default(), Arc::new(|| true));
     let history = history.unwrap();
@@ -283,9 +304,6 @@ fn a_store_says_why_it_cannot_be_used() {
     assert!(matches!(StoreError::from(newer()), StoreError::Newer(_)));
     assert_eq!(StoreError::from(newer()).to_string(), newer().to_string());
     assert!(matches!(StoreError::from(tieline_store::StoreError::Full), StoreError::Full(_)));
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join(tieline_store::STORE_FILE), [7; 4096]).unwrap();
-    assert!(matches!(store::open(folder.path()), Err(StoreError::Failed(_))));
 }
 
 /// A small disk of its own, where this machine lets a test mount one.
@@ -495,7 +513,7 @@ fn nothing_is_removed_while_the_clock_is_in_doubt() {
         asks.store(true, Ordering::Relaxed);
         believes.load(Ordering::Relaxed)
     });
-    let history = HistoryWriter::open_guarded(folder.path(), options, may_remove).unwrap();
+    let history = HistoryWriter::open_guarded(&HistorySource::new(folder.path()), options, may_remove).unwrap();
     let seq = submit(history.handle(), vec![point("a", 1, 1)]).unwrap();
     assert!(history.handle().wait_stored(seq, PATIENCE));
     for _ in 0..3 {

@@ -1,10 +1,12 @@
 //! The history of a node: opened, given updates, watched, closed.
 
+use crate::columns::Columns;
+use crate::columns::reader::HistorySource;
 use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
 use crate::queue::{Batch, Queue, Receipt};
 use crate::status::{Board, Disk, HistoryState, HistoryStatus};
-use crate::store::{self, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::store_thread::{StoreThread, utc};
 use std::fmt;
 use std::io;
@@ -121,18 +123,24 @@ impl HistoryWriter {
     /// # Errors
     /// The folder, the journal or the store cannot be opened.
     pub fn open(data: &Path, options: HistoryOptions) -> Result<Self, HistoryError> {
-        Self::open_guarded(data, options, Arc::new(|| true))
+        Self::open_guarded(&HistorySource::new(data), options, Arc::new(|| true))
     }
 
-    /// The same, and old samples are removed only while `may_remove` says so: age goes by a clock, which may be wrong.
+    /// The same, to be read through `source`, and old samples are removed only while `may_remove` says so: age goes by a clock, which
+    /// may be wrong.
     ///
     /// # Errors
     /// The folder, the journal or the store cannot be opened.
-    pub fn open_guarded(data: &Path, options: HistoryOptions, may_remove: MayRemove) -> Result<Self, HistoryError> {
-        let folder = data.join(JOURNAL_FOLDER);
+    pub fn open_guarded(
+        source: &HistorySource,
+        options: HistoryOptions,
+        may_remove: MayRemove,
+    ) -> Result<Self, HistoryError> {
+        let folder = source.data().join(JOURNAL_FOLDER);
         let write = FolderStorage::open(&folder)?;
         let read = FolderStorage::open(&folder)?;
-        Self::over(write, read, store::open(data)?, options, may_remove)
+        let store = Columns::open(source.data(), source.live().clone(), options.memory_bytes, options.file_bytes())?;
+        Self::over(write, read, Box::new(store), options, may_remove)
     }
 
     pub(crate) fn over<S: Storage + Send + 'static>(
@@ -142,7 +150,7 @@ impl HistoryWriter {
         options: HistoryOptions,
         may_remove: MayRemove,
     ) -> Result<Self, HistoryError> {
-        let stored = store.position()?;
+        let stored = store.position();
         let (journal, found) = Journal::open(write, options.journal, stored, utc())?;
         for damage in &found.damage {
             warn!(%damage, "the journal's last segment held bytes that are no record");
@@ -152,7 +160,7 @@ impl HistoryWriter {
             (Arc::new(Queue::new(options.queue_points_max, options.queue_bytes_max)), Arc::new(Board::default()));
         board.note(|notes| {
             notes.status.durable = journal.durable();
-            notes.status.stored = stored;
+            (notes.status.stored, notes.status.released) = (stored, stored);
             notes.status.damage_found = found.damage.len() as u64;
         });
         let retain_at = Instant::now();
@@ -163,6 +171,7 @@ impl HistoryWriter {
             board: Arc::clone(&board),
             may_remove,
             retain_at,
+            migrates: true,
         };
         let keeper = JournalThread {
             journal,

@@ -31,6 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::{Filter, Now, Timestamp};
+use tieline_history::HistorySource;
 use tieline_ledger::Image;
 use tieline_net::{Clock, Counters, ShardThread, SocketShards};
 use tieline_poll::DeviceState;
@@ -126,7 +127,7 @@ impl Node {
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let (bus, inputs) = BusHandle::new();
         let clock = Clock::start();
-        let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, history, traces, positions } =
+        let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, source, history, traces, positions } =
             open_data(config, folder, clock, &bus)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let shards = worker_count(config.node.workers).min(config.devices.len());
@@ -161,7 +162,7 @@ impl Node {
             started: clock.now().utc,
             clock,
             wall,
-            history: config.history.enabled.then(|| folder.to_owned()),
+            history: config.history.enabled.then_some(source),
             field: Arc::clone(&field_counters),
             http: Places::new(config.http.limits),
             recalls: Default::default(),
@@ -268,6 +269,7 @@ struct Data {
     image: Image,
     wall: WallClock,
     clock_owner: ClockOwner,
+    source: HistorySource,
     history: HistoryOwner,
     traces: TraceDisk,
     positions: Positions,
@@ -288,13 +290,14 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let on_change: OnChange =
         Box::new(move |seen| told.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_history(seen)))));
     let may_remove = Arc::new(move || believed.doubt().is_none());
-    let history = HistoryOwner::start(&config.history, folder, may_remove, on_change);
+    let source = HistorySource::new(folder);
+    let history = HistoryOwner::start(&config.history, &source, may_remove, on_change);
     let history = history.map_err(|error| data(error.to_string()))?;
     let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
     let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
     let keep_past = crate::config::keep_past(config.devices.iter().map(|device| (device, config.history.enabled)));
     let positions = Positions::start(folder, &keep_past, last_ran).map_err(StartError::Thread)?;
-    Ok(Data { lock, audit, control, ledger, opened, image, wall, clock_owner, history, traces, positions })
+    Ok(Data { lock, audit, control, ledger, opened, image, wall, clock_owner, source, history, traces, positions })
 }
 
 /// As many threads as are wanted of a kind: one a core where nothing is said.

@@ -11,12 +11,12 @@ use std::sync::mpsc::{Sender, sync_channel};
 use std::time::Duration;
 use tieline_client::{MqttClient, MqttError, MqttOptions, Qos, ReasonCode, Subscription};
 use tieline_core::Filter;
+use tieline_history::{HistoryQuery, HistoryReader};
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_node::Node;
 use tieline_node::config::from_text;
 use tieline_outstation::config as outstation;
 use tieline_outstation::server::{Happening, Line, OutstationServer, TableControls, Teller, database_of, state_after};
-use tieline_store::{HistoryQuery, StoreReader};
 use tokio::time::timeout;
 
 /// Longer than anything here takes on the slowest machine.
@@ -96,7 +96,8 @@ fn start_node(folder: &Path, field: &Field) -> Node {
 fn start_node_with(folder: &Path, field: &Field, device: &str) -> Node {
     std::fs::write(folder.join("relay.csv"), POINTS).unwrap();
     let text = format!(
-        "[http]\nlisten = '127.0.0.1:0'\n[mqtt]\nlisten = '127.0.0.1:0'\n[device.relay]\ntopic = 'site/relay'\n\
+        "[http]\nlisten = '127.0.0.1:0'\n[mqtt]\nlisten = '127.0.0.1:0'\n[history]\nkeep = '36500d'\n\
+         [device.relay]\ntopic = 'site/relay'\n\
          protocol = 'dnp3'\naddress = '{}'\npoints = 'relay.csv'\n{device}[device.relay.dnp3]\noutstation = 10\n",
         field.address
     );
@@ -173,7 +174,7 @@ fn a_device_reaches_subscribers_and_history_and_is_operated() {
     let audit = std::fs::read_to_string(folder.path().join("data/audit.jsonl")).unwrap();
     assert!(audit.lines().any(|line| line.contains("\"phase\":\"succeeded\"")), "{audit}");
     drop(node);
-    let reader = StoreReader::open(&folder.path().join("data")).unwrap();
+    let reader = HistoryReader::open(&folder.path().join("data")).unwrap();
     let stored = |topic: &str| -> Vec<String> {
         let rows = reader.query(HistoryQuery::of(Filter::new(topic).unwrap())).unwrap();
         rows.map(|row| row.unwrap().point.to_json()).collect()
@@ -215,7 +216,7 @@ fn points_that_are_published_together_are_recorded_one_by_one() {
         .await;
     });
     drop(node);
-    let reader = StoreReader::open(&folder.path().join("data")).unwrap();
+    let reader = HistoryReader::open(&folder.path().join("data")).unwrap();
     let rows = reader.query(HistoryQuery::of(Filter::new("site/relay/volts").unwrap())).unwrap();
     let rows: Vec<String> = rows.map(|row| row.unwrap().point.to_json()).collect();
     assert!(rows.iter().any(|row| row.starts_with("{\"v\":22.0,\"q\":\"good\"")), "{rows:?}");

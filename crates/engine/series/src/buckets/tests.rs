@@ -1,5 +1,6 @@
 use super::*;
-use crate::{Chunk, Datum, Origin, encode};
+use crate::{Aggregate, Chunk, Origin, Sample, Step, Sweep, encode};
+use alloc::sync::Arc;
 use bytes::Bytes;
 use proptest::prelude::*;
 use tieline_core::Quality;
@@ -51,11 +52,17 @@ fn naive(samples: &[Sample], start: Timestamp, end: Timestamp) -> Option<Bucket>
         .filter(is_number)
         .fold(Quality::GOOD, |all, sample| all.with(sample.quality));
     let standing = samples.iter().filter(|sample| sample.time < start).filter(trusted).rfind(is_number);
-    let told: Vec<&Sample> =
-        inside.iter().copied().filter(trusted).filter(|sample| sample.datum != Datum::Null).collect();
+    let known: Vec<&Sample> = inside.iter().copied().filter(trusted).collect();
+    let told: Vec<&Sample> = known.iter().copied().filter(|sample| sample.datum != Datum::Null).collect();
+    let number = |sample: &Sample| sample.datum.as_f64().unwrap();
+    let ranked = || inside.iter().copied().filter(trusted).filter(is_number);
+    let least = ranked().min_by(|one, other| number(one).total_cmp(&number(other)));
+    let most = ranked().max_by(|one, other| number(one).total_cmp(&number(other)));
+    let data = |one: &&Sample, other: &&Sample| (one.datum.clone(), other.datum.clone());
     (!inside.is_empty()).then(|| Bucket {
         start,
         end,
+        from: start,
         validities: ValidityCounts {
             good: count(Validity::Good),
             uncertain: count(Validity::Uncertain),
@@ -74,11 +81,16 @@ fn naive(samples: &[Sample], start: Timestamp, end: Timestamp) -> Option<Bucket>
         }),
         standing: standing.and_then(|sample| sample.datum.as_f64()),
         sorted,
-        ends: told.first().zip(told.last()).map(|(first, last)| ((*first).clone(), (*last).clone())),
+        data: Extent {
+            count: told.len() as u64,
+            ends: told.first().zip(told.last()).map(|(first, last)| data(first, last)),
+            extremes: least.as_ref().zip(most.as_ref()).map(|(least, most)| data(least, most)),
+            reasons: known.iter().fold(Quality::GOOD, |all, sample| all.with(sample.quality)),
+        },
     })
 }
 
-/// As text, without the kind of the numbers: not-a-number is equal to itself there.
+/// As text, without the kinds of numbers: not-a-number is equal to itself there.
 fn told(bucket: &Bucket) -> alloc::string::String {
     let numbers = bucket.numbers.map(|numbers| Numbers {
         kind: None,
@@ -86,29 +98,29 @@ fn told(bucket: &Bucket) -> alloc::string::String {
         area: numbers.area + 0.0,
         ..numbers
     });
-    alloc::format!("{:?}", Bucket { numbers, ..bucket.clone() })
+    let extremes = bucket.data.extremes.as_ref().map(|(low, high)| (low.as_f64(), high.as_f64()));
+    let data = Extent { extremes: None, ..bucket.data.clone() };
+    alloc::format!("{:?} {extremes:?}", Bucket { numbers, data, ..bucket.clone() })
 }
 
 /// Fills buckets as a query does, and says how often a summary was enough.
-fn filled(chunks: &[Chunk], starts: &[Timestamp], end: Timestamp, needs: Needs) -> (Vec<Bucket>, usize) {
+fn filled(chunks: &[Chunk], frame: &Frame, needs: Needs) -> (Vec<Bucket>, usize) {
     let spans: Vec<Span> = chunks.iter().map(|chunk| Span { first: chunk.first, last: chunk.last }).collect();
-    let (mut buckets, mut summaries) = (Buckets::new(starts.to_vec(), end, needs, None), 0);
-    for step in steps(&spans, starts, end) {
+    let (mut buckets, mut summaries) = (Buckets::new(frame.clone(), needs, None), 0);
+    let mut sweep = Sweep::new(&spans);
+    while let Some(step) = sweep.step() {
         match step {
-            Step::Summary(one) if needs.fits_summary() => {
+            Step::Whole(one) if frame.holds(spans[one]) && needs.fits(&chunks[one].summary) => {
                 summaries += 1;
                 buckets.add_summary(chunks[one].first, &chunks[one].summary);
             }
-            Step::Summary(one) => buckets.add_samples(&chunks[one].samples().unwrap()),
-            Step::Decode(together) => {
-                let columns: Vec<Column> = together.iter().map(|one| chunks[*one].samples().unwrap()).collect();
-                let mut merged: Column = columns.iter().flat_map(Column::iter).collect();
-                merged.sort();
-                buckets.add_samples(&merged);
-            }
+            Step::Whole(one) => buckets.add_samples(&chunks[one].samples().unwrap()),
+            Step::Open(one) => sweep.open(one, Arc::new(chunks[one].samples().unwrap())),
+            Step::Samples(samples) => buckets.add_samples(&samples),
         }
     }
-    (buckets.finish(), summaries)
+    buckets.finish();
+    (core::iter::from_fn(|| buckets.poll()).collect(), summaries)
 }
 
 proptest! {
@@ -117,29 +129,30 @@ proptest! {
         parts in prop::collection::vec(prop::collection::vec(sample(), 1..30), 1..8),
         starts in prop::collection::btree_set(0..1000_i64, 1..8),
         length in 1..400_i64,
-        (numbers, samples) in any::<(bool, bool)>(),
+        (numbers, data) in any::<(bool, bool)>(),
     ) {
         let starts: Vec<Timestamp> = starts.into_iter().map(at).collect();
         let end = at(starts.last().unwrap().micros() + length);
-        let needs = Needs { numbers, samples };
+        let needs = Needs { numbers, data };
         let columns = parts.into_iter().map(|part| {
             let mut column: Column = part.into_iter().collect();
-            column.sort();
+            column.settle();
             column
         });
         let columns: Vec<Column> = columns.collect();
         let chunks: Vec<Chunk> = columns.iter().map(chunk).collect();
-        let mut all: Vec<Sample> = columns.iter().flat_map(Column::iter).collect();
-        all.sort_by_key(|sample| sample.time);
-        let from_start: Vec<Sample> = all.iter().filter(|sample| sample.time >= starts[0]).cloned().collect();
+        let mut all: Column = columns.iter().flat_map(Column::iter).collect();
+        all.settle();
+        let from_start: Vec<Sample> = all.iter().filter(|sample| sample.time >= starts[0]).collect();
         let ends = starts[1..].iter().copied().chain([end]);
         let expect = starts.iter().zip(ends).filter_map(|(start, end)| naive(&from_start, *start, end));
         let expect = expect.map(|bucket| Bucket {
             sorted: if numbers { bucket.sorted } else { Vec::new() },
-            ends: bucket.ends.filter(|_| samples),
+            data: if data { bucket.data } else { Extent::default() },
             ..bucket
         });
-        let (found, _) = filled(&chunks, &starts, end, needs);
+        let frame = Frame { from: starts[0], to: end, grid: Grid::Starts(starts.clone()) };
+        let (found, _) = filled(&chunks, &frame, needs);
         prop_assert_eq!(found.iter().map(told).collect::<Vec<_>>(), expect.map(|bucket| told(&bucket)).collect::<Vec<_>>());
     }
 }
@@ -151,12 +164,44 @@ fn chunks_within_a_bucket_are_not_decoded() {
         (0..100).map(sample).collect()
     };
     let chunks: Vec<Chunk> = (0..10).map(|n| chunk(&column(n * 100))).collect();
-    let (buckets, summaries) = filled(&chunks, &[at(0), at(500)], at(1000), Needs::default());
-    assert_eq!((buckets.len(), summaries), (2, 10));
+    let every = |micros| Frame { from: at(0), to: at(1000), grid: Grid::Every(micros) };
+    for (_, aggregate) in Aggregate::ALL {
+        let (buckets, summaries) = filled(&chunks, &every(500), aggregate.needs());
+        let expect = if matches!(aggregate, Aggregate::Percentile(_)) { 0 } else { 10 };
+        assert_eq!((buckets.len(), summaries), (2, expect), "{aggregate:?}");
+    }
     // A boundary within one of them.
-    let (buckets, summaries) = filled(&chunks, &[at(0), at(550)], at(1000), Needs::default());
+    let (buckets, summaries) = filled(&chunks, &every(550), Needs::default());
     assert_eq!((buckets.len(), summaries), (2, 9));
     assert_eq!(buckets[0].numbers.unwrap().count + buckets[1].numbers.unwrap().count, 1000);
+}
+
+#[test]
+fn aggregates_are_exact_and_leave_out_what_is_bad() {
+    const BIG: i64 = (1 << 53) + 1;
+    let sample = |n: i64, datum, quality| Sample { time: at(n), datum, quality };
+    let column: Column = [
+        sample(0, Datum::Text(Bytes::from_static(b"on")), Quality::GOOD),
+        sample(1, Datum::Int(BIG), Quality::STALE),
+        sample(2, Datum::Int(3), Quality::GOOD),
+        sample(3, Datum::Int(BIG + 9), Quality::OFFLINE),
+        sample(4, Datum::Bool(true), Quality::GOOD),
+        sample(5, Datum::Null, Quality::GOOD),
+    ]
+    .into_iter()
+    .collect();
+    let frame = Frame { from: at(0), to: at(10), grid: Grid::Every(10) };
+    let of = |aggregate: Aggregate| {
+        let (buckets, _) = filled(&[chunk(&column)], &frame, aggregate.needs());
+        aggregate.of(&buckets[0]).map(|found| (found.datum, found.quality == Quality::STALE, found.count))
+    };
+    assert_eq!(of(Aggregate::Max), Some((Datum::Int(BIG), true, 3)));
+    assert_eq!(of(Aggregate::Min), Some((Datum::Bool(true), true, 3)));
+    assert_eq!(of(Aggregate::First), Some((Datum::Text(Bytes::from_static(b"on")), true, 4)));
+    assert_eq!(of(Aggregate::Last), Some((Datum::Bool(true), true, 4)));
+    assert_eq!(of(Aggregate::Count), Some((Datum::Int(5), true, 5)));
+    assert_eq!(of(Aggregate::Percentile(50)), Some((Datum::Float(3.0), true, 3)));
+    assert!(Aggregate::ALL.iter().all(|(word, aggregate)| Aggregate::from_name(word) == Some(*aggregate)));
 }
 
 #[test]
@@ -167,10 +212,11 @@ fn numbers_stand_until_the_next() {
         quality: Quality::GOOD,
     };
     let column: Column = [sample(2, 4.0), sample(6, 1.0), sample(15, 2.0)].into_iter().collect();
-    let starts = [0, 10].map(|seconds| at(seconds * 1_000_000)).to_vec();
-    let mut buckets = Buckets::new(starts, at(20_000_000), Needs { numbers: true, samples: false }, Some(10.0));
+    let frame = Frame { from: at(0), to: at(20_000_000), grid: Grid::Every(10_000_000) };
+    let mut buckets = Buckets::new(frame, Needs { numbers: true, data: false }, Some(10.0));
     buckets.add_samples(&column);
-    let buckets = buckets.finish();
+    buckets.finish();
+    let buckets: Vec<Bucket> = core::iter::from_fn(|| buckets.poll()).collect();
     // 10 for 2 s, 4 for 4 s, 1 for 4 s; then 1 for 5 s and 2 for 5 s.
     assert_eq!(buckets[0].integral(), Some(40.0));
     assert_eq!(buckets[0].time_weighted(), Some(4.0));

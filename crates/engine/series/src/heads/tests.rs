@@ -13,31 +13,44 @@ fn sample(seconds: i64, value: i64) -> Sample {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Push(u32, i64),
-    Poll,
-    FillBefore(u64),
-    FillAll,
+    Release(usize),
+    SealBefore(u64),
+    SealAll,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (0..6_u32, 0..200_i64).prop_map(|(topic, seconds)| Step::Push(topic, seconds)),
-        3 => Just(Step::Poll),
-        1 => (0..100_u64).prop_map(Step::FillBefore),
-        1 => Just(Step::FillAll),
+        3 => (0..4_usize).prop_map(Step::Release),
+        1 => (0..100_u64).prop_map(Step::SealBefore),
+        1 => Just(Step::SealAll),
     ]
 }
 
+type Numbered = Vec<(u64, Sample)>;
+
+/// The first samples of a topic, as many as a sealed head has, with its origin checked.
+fn take(sealed: &Sealed, expect: &mut BTreeMap<u32, Numbered>) {
+    let all = expect.get_mut(&sealed.topic).unwrap();
+    let mut samples: Numbered = all.drain(..sealed.column.len()).collect();
+    let ends = (samples[0].0, samples.last().unwrap().0);
+    assert_eq!((sealed.origin.first, sealed.origin.last), ends);
+    samples.sort_by_key(|(_, sample)| sample.time);
+    assert!(sealed.column.iter().eq(samples.into_iter().map(|(_, sample)| sample)));
+    expect.retain(|_, samples| !samples.is_empty());
+}
+
 proptest! {
-    /// Every sample is in its head or was given out once, in order, and the journal keeps what only a head has.
+    /// Every sample is in an open head or was sealed once, in order, and the journal keeps what only a head has.
     #[test]
-    fn samples_are_given_out_once(
+    fn samples_are_sealed_once(
         steps in prop::collection::vec(step(), 1..200),
-        (bytes_max, samples_max, span) in (200..40_000_usize, 1..40_usize, 1..300_u64),
+        (bytes_max, samples_max, window) in (200..40_000_usize, 1..40_usize, 1..300_u64),
     ) {
-        let limits = HeadLimits { bytes_max, samples_max, span_max: Duration::from_secs(span) };
+        let limits = HeadLimits { bytes_max, samples_max, window: Duration::from_secs(window) };
         let mut heads = Heads::new(limits);
-        // By topic: what is not given out, with its sequence.
-        let mut expect: BTreeMap<u32, Vec<(u64, Sample)>> = BTreeMap::new();
+        // By topic: what is not durable, with its sequence.
+        let mut expect: BTreeMap<u32, Numbered> = BTreeMap::new();
         let mut sequence = 0;
         for step in steps {
             match step {
@@ -47,31 +60,32 @@ proptest! {
                     heads.push(topic, sample.clone(), sequence);
                     expect.entry(topic).or_default().push((sequence, sample));
                 }
-                Step::Poll => {
-                    let Some(full) = heads.poll_full() else { continue };
-                    let mut samples = expect.remove(&full.topic).unwrap();
-                    let ends = (samples[0].0, samples.last().unwrap().0);
-                    prop_assert_eq!((full.origin.first, full.origin.last), ends);
-                    samples.sort_by_key(|(_, sample)| sample.time);
-                    let samples: Vec<Sample> = samples.into_iter().map(|(_, sample)| sample).collect();
-                    prop_assert_eq!(full.column.iter().collect::<Vec<_>>(), samples);
-                    prop_assert!(full.column.is_sorted());
+                Step::Release(count) => {
+                    heads.sealed().take(count).for_each(|sealed| take(sealed, &mut expect));
+                    heads.release(count);
                 }
-                Step::FillBefore(sequence) => heads.fill_before(sequence),
-                Step::FillAll => heads.fill_all(),
+                Step::SealBefore(sequence) => {
+                    heads.seal_before(sequence);
+                    prop_assert!(heads.open.values().all(|head| head.origin.first >= sequence));
+                }
+                Step::SealAll => heads.seal_all(),
             }
             prop_assert_eq!(heads.oldest(), expect.values().map(|samples| samples[0].0).min());
             for (topic, samples) in &expect {
-                let found: Vec<Sample> = heads.column(*topic).unwrap().iter().collect();
-                prop_assert!(found.iter().eq(samples.iter().map(|(_, sample)| sample)));
+                let mut found: Column = heads.columns(*topic).iter().flat_map(|column| column.iter().collect::<Vec<_>>()).collect();
+                found.settle();
+                let mut all: Column = samples.iter().map(|(_, sample)| sample.clone()).collect();
+                all.settle();
+                prop_assert_eq!(found, all);
             }
-            prop_assert_eq!(heads.bytes(), heads.heads.values().map(|head| head.bytes()).sum::<usize>());
+            let sealed: usize = heads.sealed().map(|sealed| sealed.column.bytes()).sum();
+            prop_assert_eq!(heads.bytes(), heads.open.values().map(Head::bytes).sum::<usize>() + sealed);
         }
-        heads.fill_all();
-        let left: BTreeMap<u32, usize> =
-            core::iter::from_fn(|| heads.poll_full()).map(|full| (full.topic, full.column.len())).collect();
-        prop_assert_eq!(left, expect.iter().map(|(topic, samples)| (*topic, samples.len())).collect());
-        prop_assert_eq!((heads.bytes(), heads.oldest()), (0, None));
+        heads.seal_all();
+        heads.sealed().for_each(|sealed| take(sealed, &mut expect));
+        prop_assert!(expect.is_empty());
+        heads.release(usize::MAX);
+        prop_assert_eq!((heads.bytes(), heads.oldest(), heads.sealed_of.len()), (0, None, 0));
     }
 }
 
@@ -85,9 +99,8 @@ fn memory_is_bounded_whoever_fills_it() {
             let topic = if n % 2 == 0 { 0 } else { n % topics };
             heads.push(topic, sample(i64::from(n / 1000), i64::from(n)), n.into());
             most = most.max(heads.bytes());
-            while heads.poll_full().is_some() {
-                chunks += 1;
-            }
+            chunks += heads.sealed().len();
+            heads.release(usize::MAX);
         }
         assert!(most <= limits.bytes_max + 65_536, "{topics} topics: {most} bytes");
         assert!(chunks < 100_000, "{topics} topics: {chunks} chunks");
@@ -95,10 +108,21 @@ fn memory_is_bounded_whoever_fills_it() {
 }
 
 #[test]
-fn a_full_head_takes_samples_until_it_is_written() {
-    let mut heads = Heads::new(HeadLimits { samples_max: 2, ..HeadLimits::default() });
-    (0..3).for_each(|n| heads.push(7, sample(n, n), n.cast_unsigned()));
-    let full = heads.poll_full().unwrap();
-    assert_eq!((full.column.len(), full.origin), (3, Origin { first: 0, last: 2 }));
-    assert!(heads.poll_full().is_none());
+fn a_head_of_many_samples_ends_with_its_window() {
+    let limits = HeadLimits { window: Duration::from_secs(1000), ..HeadLimits::default() };
+    let mut heads = Heads::new(limits);
+    // Topic 1 has few samples; a late one does not end a window.
+    for n in 0..2500_u32 {
+        heads.push(0, sample(n.into(), 1), n.into());
+        if n % 10 == 0 {
+            heads.push(1, sample(n.into(), 1), n.into());
+        }
+        if n == 1700 {
+            heads.push(0, sample(500, 2), n.into());
+        }
+    }
+    let sealed: Vec<_> =
+        heads.sealed().map(|sealed| (sealed.topic, sealed.column.len(), sealed.origin.first)).collect();
+    assert_eq!(sealed, [(0, 1000, 0), (0, 1001, 1000)]);
+    assert_eq!(heads.columns(1)[0].len(), 250);
 }

@@ -19,9 +19,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Update, Value};
-use tieline_history::{HistoryOptions, HistoryWriter, NotRecorded};
+use tieline_history::{HistoryOptions, HistoryQuery, HistoryReader, HistoryWriter, NotRecorded};
 use tieline_journal::{Sample, Seq};
-use tieline_store::{HistoryQuery, STORE_FILE, StoreReader};
 
 /// Headings and keys of the table.
 pub const COLUMNS: &[(&str, &str)] = &[
@@ -106,7 +105,7 @@ pub struct Figures {
     pub batches_per_sync: f64,
     /// Bytes written to the journal.
     pub journal_bytes_per_point: f64,
-    /// Bytes of the closed store's file.
+    /// Bytes of chunks and their index, where all of it is in chunks.
     pub store_bytes_per_point: f64,
 }
 
@@ -194,7 +193,7 @@ impl Case {
         );
         let status = writer.handle().status();
         drop(writer);
-        let store_bytes = std::fs::metadata(folder.path().join(STORE_FILE)).context(STORE_FILE)?.len();
+        let store_bytes = status.store_bytes;
         let (journal_bytes, syncs) = (status.journal.written_bytes, status.journal.syncs);
         Ok(Recorded { looped, queryable, cpu, journal_bytes, syncs, store_bytes })
     }
@@ -250,7 +249,7 @@ fn close_loop(count: usize, window: usize, mut submit: impl FnMut(usize, Sender<
 }
 
 fn count_stored(folder: &Path) -> Result<u64> {
-    let reader = StoreReader::open(folder)?;
+    let reader = HistoryReader::open(folder)?;
     let century = Duration::from_secs(100 * 365 * 86_400);
     let all = HistoryQuery { every: Some(century), ..HistoryQuery::of(Filter::new("bench/#")?) };
     let mut count = 0;

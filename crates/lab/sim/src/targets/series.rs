@@ -15,7 +15,7 @@ pub(super) fn chunk(bytes: &[u8]) {
     let Ok(chunk) = Chunk::parse(&whole.into()) else { return };
     let Ok(mut column) = chunk.samples() else { return };
     assert_eq!(column.iter().count(), chunk.count);
-    column.sort();
+    column.settle();
     let mut again = Vec::new();
     encode(&column, chunk.origin, &mut again);
     let again = Chunk::parse(&again.into()).expect("what was written");

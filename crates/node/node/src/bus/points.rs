@@ -12,9 +12,8 @@ use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::path::Path;
 use tieline_core::{Filter, Instant, Now, Timestamp, Topic};
-use tieline_history::{HistoryOptions, HistoryWriter};
+use tieline_history::{HistoryOptions, HistoryQuery, HistoryReader, HistoryWriter};
 use tieline_ledger::Image;
-use tieline_store::{HistoryQuery, StoreReader};
 use tieline_topics::Grade;
 use tieline_views::Views;
 
@@ -125,7 +124,7 @@ fn members(point: &Json) -> (Json, Json, Json) {
 }
 
 fn history(folder: &Path) -> HashMap<String, Json> {
-    let rows = StoreReader::open(folder).unwrap();
+    let rows = HistoryReader::open(folder).unwrap();
     let rows = rows.query(HistoryQuery::of(Filter::new("in/+").unwrap())).unwrap().map(Result::unwrap);
     rows.map(|row| (row.topic.to_string(), serde_json::from_str(&row.point.to_json()).unwrap())).collect()
 }

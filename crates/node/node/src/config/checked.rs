@@ -11,7 +11,8 @@ use super::protocol::Protocol;
 use super::reader::{Document, Section};
 use super::settings::{
     COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DURABILITY, HISTORY_ENABLED, HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP,
-    HISTORY_STORE_BYTES_MAX, HTTP_FORWARDED_HEADER, HTTP_LISTEN, NODE_INSECURE_NETWORK, NODE_NAME, NODE_WORKERS,
+    HISTORY_MEMORY_BYTES_MAX, HISTORY_STORE_BYTES_MAX, HTTP_FORWARDED_HEADER, HTTP_LISTEN, NODE_INSECURE_NETWORK,
+    NODE_NAME, NODE_WORKERS,
 };
 use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
@@ -123,6 +124,8 @@ pub struct HistoryConfig {
     pub keep: Option<Duration>,
     /// Bytes of the store at which the oldest samples are removed; none lets it grow.
     pub store_bytes_max: Option<u64>,
+    /// Bytes of the newest samples in memory; above it they are written as chunks.
+    pub memory_bytes_max: usize,
 }
 
 /// Limits of commands.
@@ -160,6 +163,7 @@ impl Default for Config {
                 journal_bytes_max: HISTORY_JOURNAL_BYTES_MAX.default,
                 keep: Some(HISTORY_KEEP.default),
                 store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.default),
+                memory_bytes_max: HISTORY_MEMORY_BYTES_MAX.default_size(),
             },
             command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
             control: CoordinationConfig::default(),
@@ -272,6 +276,7 @@ fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConf
         journal_bytes_max: HISTORY_JOURNAL_BYTES_MAX.read(&mut s, doc),
         keep: Some(HISTORY_KEEP.read(&mut s, doc)),
         store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.read(&mut s, doc)),
+        memory_bytes_max: HISTORY_MEMORY_BYTES_MAX.read_size(&mut s, doc),
     };
     s.finish(doc);
     config

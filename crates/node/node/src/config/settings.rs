@@ -78,6 +78,8 @@ pub const HISTORY_JOURNAL_BYTES_MAX: Size = Size::new("journal_bytes_max", 1 << 
 pub const HISTORY_KEEP: Span = Span::new("keep", 7_776_000_000, 60_000, 3_153_600_000_000);
 /// `history.store_bytes_max`.
 pub const HISTORY_STORE_BYTES_MAX: Size = Size::new("store_bytes_max", 16 << 30, 1 << 20, 1 << 50);
+/// `history.memory_bytes_max`.
+pub const HISTORY_MEMORY_BYTES_MAX: Size = Size::new("memory_bytes_max", 64 << 20, 1 << 20, 64 << 30);
 /// `command.timeout`.
 pub const COMMAND_TIMEOUT: Span = Span::new("timeout", 10_000, 100, 300_000);
 /// `command.queue_max`.

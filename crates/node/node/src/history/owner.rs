@@ -5,17 +5,16 @@
 
 use crate::config::HistoryConfig;
 use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tieline_core::StorageErrorKind;
 use tieline_history::{
-    HistoryError, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter, MayRemove, StoreError,
+    HistoryError, HistoryHandle, HistoryOptions, HistorySource, HistoryState, HistoryWriter, MayRemove, Retention,
+    StoreError,
 };
 use tieline_journal::Limits;
-use tieline_store::Retention;
 
 /// How soon a history that could not be opened is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -43,14 +42,14 @@ pub struct Opening {
 }
 
 impl HistoryOwner {
-    /// Opens the journal and the store in `folder`, or goes on trying and says when it has succeeded. `may_remove` says
+    /// Opens the journal and the store of `source`, or goes on trying and says when it has succeeded. `may_remove` says
     /// whether samples may be removed by their age now.
     ///
     /// # Errors
     /// What is there was written by a newer release, or the system gives no thread.
     pub fn start(
         config: &HistoryConfig,
-        folder: &Path,
+        source: &HistorySource,
         may_remove: MayRemove,
         on_change: OnChange,
     ) -> Result<Self, HistoryError> {
@@ -61,9 +60,10 @@ impl HistoryOwner {
             durability: config.durability,
             journal: Limits { total_bytes: config.journal_bytes_max, ..Limits::default() },
             retention: Retention { age: config.keep, bytes: config.store_bytes_max },
+            memory_bytes: config.memory_bytes_max,
             ..HistoryOptions::default()
         };
-        let error = match HistoryWriter::open_guarded(folder, options, Arc::clone(&may_remove)) {
+        let error = match HistoryWriter::open_guarded(source, options, Arc::clone(&may_remove)) {
             Ok(writer) => return Ok(Self::Open(writer)),
             Err(error @ HistoryError::Store(StoreError::Newer(_))) => return Err(error),
             Err(error) => error,
@@ -71,8 +71,8 @@ impl HistoryOwner {
         let state = state_of(&error);
         tracing::warn!(%error, "history cannot be opened; the node goes on without and tries again");
         let (stop, stopped) = sync_channel(0);
-        let (folder, known) = (folder.to_owned(), state.clone());
-        let body = move || open_when_possible(&folder, (options, &may_remove), known, &on_change, &stopped);
+        let (source, known) = (source.clone(), state.clone());
+        let body = move || open_when_possible(&source, (options, &may_remove), known, &on_change, &stopped);
         let thread = std::thread::Builder::new().name("history-open".to_owned()).spawn(body)?;
         Ok(Self::Opening(Opening { state, stop: Some(stop), thread: Some(thread) }))
     }
@@ -100,14 +100,14 @@ impl Drop for Opening {
 }
 
 fn open_when_possible(
-    folder: &Path,
+    source: &HistorySource,
     (options, may_remove): (HistoryOptions, &MayRemove),
     mut known: HistoryState,
     on_change: &OnChange,
     stopped: &Receiver<()>,
 ) {
     while stopped.recv_timeout(RETRY) == Err(RecvTimeoutError::Timeout) {
-        let opened = HistoryWriter::open_guarded(folder, options, Arc::clone(may_remove));
+        let opened = HistoryWriter::open_guarded(source, options, Arc::clone(may_remove));
         let seen = match &opened {
             Ok(writer) => Ok(writer.handle().clone()),
             Err(error) => Err(state_of(error)),

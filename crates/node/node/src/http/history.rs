@@ -9,14 +9,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::time::Duration;
 use tieline_access::Reach;
 use tieline_core::{Filter, Timestamp};
+use tieline_history::{Aggregate, HistoryQuery, HistorySource};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::{Fault, Parameter, Query, Whole, of_word, words_schema};
 use tieline_service::parameters;
-use tieline_store::{Aggregate, Format, HistoryQuery, StoreReader, export};
+use tieline_store::{Format, export};
 use tokio::sync::mpsc;
 
 /// Pieces of an answer that may wait for the caller.
@@ -125,11 +125,11 @@ pub async fn query(authenticated: Authenticated, Query(asked): Query<HistoryAske
         }
     }
     let off = || Problem::unavailable("history is off: history.enabled is false");
-    let folder = authorized.app.about.history.clone().ok_or_else(off)?;
+    let source = authorized.app.about.history.clone().ok_or_else(off)?;
     let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
     let (pieces, mut incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
     tokio::task::spawn_blocking(move || {
-        answer(&folder, question, format, &pieces);
+        answer(&source, question, format, &pieces);
         drop(recall);
     });
     // The first piece says whether there is an answer at all; from then on an error can only break it off.
@@ -167,8 +167,13 @@ fn question(asked: HistoryAsked, now: Timestamp) -> Result<HistoryQuery, Problem
     Ok(question)
 }
 
-fn answer(folder: &Path, question: HistoryQuery, format: Format, pieces: &mpsc::Sender<Result<Bytes, io::Error>>) {
-    let written = StoreReader::open(folder).map_err(|e| e.to_string()).and_then(|reader| {
+fn answer(
+    source: &HistorySource,
+    question: HistoryQuery,
+    format: Format,
+    pieces: &mpsc::Sender<Result<Bytes, io::Error>>,
+) {
+    let written = source.reader().map_err(|e| e.to_string()).and_then(|reader| {
         let rows = reader.query(question).map_err(|e| e.to_string())?;
         // A caller that has gone needs no more rows.
         let rows = rows.take_while(|_| !pieces.is_closed());

@@ -266,6 +266,15 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_history_removed_samples_total", "Samples removed by age or size.", status.removed_samples);
     e.gauge("tieline_journal_bytes", "Bytes of the journal.", status.journal_bytes);
     e.gauge("tieline_store_bytes", "Bytes of the store.", status.store_bytes);
+    e.gauge("tieline_history_memory_bytes", "Bytes of samples in memory.", status.memory_bytes);
+    e.counter("tieline_history_chunks_total", "Chunks of samples written.", status.chunks);
+    e.counter("tieline_history_chunk_bytes_total", "Bytes of chunks written.", status.chunk_bytes);
+    let migration = status.migration.map(|migration| migration.topics - migration.topics_done);
+    e.gauge(
+        "tieline_history_migration_topics",
+        "Topics whose history of an earlier release is not moved yet.",
+        migration.unwrap_or(0),
+    );
     e.gauge(
         "tieline_journal_sync_seconds",
         "Duration of the last write and sync of the journal.",

@@ -44,9 +44,9 @@ use crate::wall_clock::WallClock;
 use axum::http::{Method, StatusCode, Uri};
 use axum::{Extension, Router};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tieline_core::Timestamp;
+use tieline_history::HistorySource;
 use tieline_net::tls::Tls;
 use tieline_net::{Clock, Counters};
 use tieline_service::http::guard::Guard;
@@ -93,7 +93,7 @@ pub struct About {
     /// Whether its wall clock is believed.
     pub wall: WallClock,
     /// Where history is kept; none where it is off.
-    pub history: Option<PathBuf>,
+    pub history: Option<HistorySource>,
     /// Sockets of the field.
     pub field: Arc<Counters>,
     /// Connections of HTTP.

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tieline_core::{Filter, Timestamp, Topic};
+use tieline_history::{HistoryQuery, HistoryReader};
 use tieline_journal::{Journal, Limits, Seq};
 use tieline_ledger::{Message, Record, Session, Will};
 use tieline_mqtt::{
     Ack, Connack, Connect, Guarantee, Packet, PacketId, Properties, Property, Publish, Qos, ReasonCode, Subscribe,
     SubscriptionFilter, SubscriptionId, UserProperty, Version, Will as ConnectWill,
 };
-use tieline_store::{FolderStorage, HistoryQuery, JOURNAL_FOLDER, STORE_FILE, StoreReader};
+use tieline_store::{FolderStorage, HISTORY_FOLDER, JOURNAL_FOLDER};
 
 const ONCE: Qos = Qos::AtLeastOnce;
 const TWICE: Qos = Qos::ExactlyOnce;
@@ -289,7 +290,7 @@ fn hand_over(writer: &mut Peer, message: &Publish) -> ReasonCode {
 
 /// How often each message stands in the history of a node that has stopped.
 fn recorded(folder: &TempDir) -> Vec<String> {
-    let reader = StoreReader::open(&folder.path().join("data")).unwrap();
+    let reader = HistoryReader::open(&folder.path().join("data")).unwrap();
     let rows = reader.query(HistoryQuery::of(Filter::new("a").unwrap())).unwrap();
     let mut values: Vec<String> = rows.map(|row| format!("{:?}", row.unwrap().point.value)).collect();
     values.sort();
@@ -300,11 +301,7 @@ fn recorded(folder: &TempDir) -> Vec<String> {
 fn lose_history(folder: &TempDir) {
     let data = folder.path().join("data");
     std::fs::remove_dir_all(data.join(JOURNAL_FOLDER)).unwrap();
-    for entry in std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap()) {
-        if entry.file_name().to_str().is_some_and(|name| name.starts_with(STORE_FILE)) {
-            std::fs::remove_file(entry.path()).unwrap();
-        }
-    }
+    std::fs::remove_dir_all(data.join(HISTORY_FOLDER)).unwrap();
 }
 
 /// Whether the node died before history had a message that the ledger has, or after it: what comes again is recorded once,

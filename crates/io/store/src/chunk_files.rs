@@ -1,0 +1,158 @@
+//! Files of chunks: bytes behind bytes, durable before anybody knows of them.
+
+use std::collections::HashSet;
+use std::fmt;
+use tieline_core::{Storage, StorageError, StorageErrorKind};
+
+/// How the name of a file of chunks ends.
+const SUFFIX: &str = ".chunks";
+
+/// Where the bytes of a chunk are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The number of the file.
+    pub file: u32,
+    /// Where they begin in it.
+    pub offset: u64,
+    /// How many they are.
+    pub bytes: u32,
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}, {} bytes", file_name(self.file), self.offset, self.bytes)
+    }
+}
+
+/// The name of a file of chunks.
+pub(crate) fn file_name(number: u32) -> String {
+    format!("{number:010}{SUFFIX}")
+}
+
+/// The file that is written, and its folder.
+pub struct ChunkFiles<S> {
+    storage: S,
+    /// The file that is written, and how many of its bytes are durable.
+    current: Option<(u32, u64)>,
+    next: u32,
+    /// A file ends with the write that reaches this, in bytes.
+    file_bytes_max: u64,
+}
+
+impl<S: Storage> ChunkFiles<S> {
+    /// Goes on with the last of the files that the index knows. What is behind their chunks was never committed and is removed, and
+    /// so are files that it does not know.
+    ///
+    /// # Errors
+    /// The folder failed.
+    pub fn open(mut storage: S, known: &[(u32, u64)], file_bytes_max: u64) -> Result<Self, StorageError> {
+        let names = storage.list()?;
+        let known_names: HashSet<String> = known.iter().map(|(number, _)| file_name(*number)).collect();
+        for name in names.iter().filter(|name| name.ends_with(SUFFIX) && !known_names.contains(*name)) {
+            storage.remove(name)?;
+        }
+        let mut files = Self { storage, current: None, next: 1, file_bytes_max };
+        let Some((number, bytes)) = known.last().copied() else { return Ok(files) };
+        files.next = number.saturating_add(1);
+        match files.storage.len(&file_name(number)) {
+            Ok(found) if found >= bytes && bytes < file_bytes_max => {
+                if found > bytes {
+                    files.storage.truncate(&file_name(number), bytes)?;
+                }
+                files.current = Some((number, bytes));
+            }
+            // One that is shorter is damaged: nothing is written behind a hole.
+            Ok(_) => {}
+            Err(error) if error.kind == StorageErrorKind::Missing => {}
+            Err(error) => return Err(error),
+        }
+        Ok(files)
+    }
+
+    /// Writes bytes behind what is there, and syncs them. Says in which file, and where.
+    ///
+    /// # Errors
+    /// `Full`, or the folder failed: nothing was written then as far as anybody has to know.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(u32, u64), StorageError> {
+        let (number, offset) = match self.current.take().filter(|(_, bytes)| *bytes < self.file_bytes_max) {
+            Some(current) => current,
+            None => (self.next, 0),
+        };
+        self.next = self.next.max(number.saturating_add(1));
+        let name = file_name(number);
+        let done = self.storage.append(&name, bytes).and_then(|()| self.storage.sync(&name));
+        if let Err(error) = done {
+            // A file whose sync failed is not written again; the next one is another. It makes room at once where it can.
+            let cut = if offset == 0 { self.storage.remove(&name) } else { self.storage.truncate(&name, offset) };
+            let _ = cut;
+            return Err(error);
+        }
+        self.current = Some((number, offset + bytes.len() as u64));
+        Ok((number, offset))
+    }
+
+    /// Removes files of which no chunk is left. The one that is written is left then, too.
+    ///
+    /// # Errors
+    /// The folder failed.
+    pub fn remove(&mut self, files: &[u32]) -> Result<(), StorageError> {
+        for number in files {
+            if self.current.is_some_and(|(current, _)| current == *number) {
+                self.current = None;
+            }
+            match self.storage.remove(&file_name(*number)) {
+                Err(error) if error.kind != StorageErrorKind::Missing => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the bytes of a chunk; none where its file has them no longer.
+///
+/// # Errors
+/// The folder failed.
+pub fn read_chunk<S: Storage>(storage: &mut S, extent: Extent) -> Result<Option<Vec<u8>>, StorageError> {
+    let mut bytes = vec![0; usize::try_from(extent.bytes).unwrap_or(0)];
+    let (name, mut done) = (file_name(extent.file), 0);
+    while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match storage.read(&name, extent.offset + done as u64, rest) {
+            Ok(0) => return Ok(None),
+            Ok(count) => done += count,
+            Err(error) if error.kind == StorageErrorKind::Missing => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FolderStorage;
+
+    #[test]
+    fn what_was_not_committed_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let open =
+            |known: &[(u32, u64)]| ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), known, 10).unwrap();
+        let mut files = open(&[]);
+        assert_eq!(files.append(b"abcd"), Ok((1, 0)));
+        assert_eq!(files.append(b"efgh"), Ok((1, 4)));
+        // The first alone was committed.
+        let mut files = open(&[(1, 4)]);
+        assert_eq!(files.append(b"ijklmnop"), Ok((1, 4)));
+        assert_eq!(files.append(b"q"), Ok((2, 0)));
+        let mut storage = FolderStorage::open(folder.path()).unwrap();
+        let mut read = |file, offset, bytes| read_chunk(&mut storage, Extent { file, offset, bytes }).unwrap();
+        assert_eq!((read(1, 4, 8).unwrap(), read(2, 0, 1).unwrap()), (b"ijklmnop".to_vec(), b"q".to_vec()));
+        assert_eq!((read(1, 8, 8), read(7, 0, 1)), (None, None));
+        // A file that the index does not know is removed; one that was lost is not written again.
+        let mut files = open(&[(1, 12)]);
+        assert_eq!(files.append(b"r"), Ok((2, 0)));
+        std::fs::remove_file(folder.path().join(file_name(2))).unwrap();
+        assert_eq!(open(&[(1, 12), (2, 1)]).append(b"s"), Ok((3, 0)));
+        files.remove(&[1, 9]).unwrap();
+    }
+}

@@ -1,0 +1,486 @@
+//! The index of a history: which topics there are, and where their chunks of samples are. SQLite with a write-ahead log, one
+//! writer, any number of readers.
+//!
+//! | table | column | holds |
+//! |---|---|---|
+//! | `topics` | `id` | number of the topic |
+//! | | `name` | its path |
+//! | `files` | `id` | number of the file of chunks |
+//! | | `bytes` | its bytes that are chunks; what is behind them was never committed |
+//! | | `live_bytes` | those of chunks that are in `chunks` |
+//! | `chunks` | `topic_id` | whose samples |
+//! | | `first_us`, `last_us` | microseconds since 1970 UTC; both are in one day |
+//! | | `id` | 1, 2, … in the order in which chunks came |
+//! | | `file_id`, `offset`, `bytes` | where it is |
+//! | | `samples` | how many |
+//! | | `summary` | what they are together, as `tieline_series::Summary` writes it |
+//! | `state` | `journal` | the sequence of the last journal record of which no sample is missing in chunks |
+//! | | `cutoff` | samples before this time were removed, in microseconds since 1970 |
+//! | | `migrated_topic`, `migrated_time`, `migrated_seq` | up to where an older store was moved into this one |
+//!
+//! A chunk is durable in its file before it is in the index. The schema's version is SQLite's `user_version`.
+
+use crate::StoreError;
+use crate::chunk_files::Extent;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params};
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+use tieline_core::{Filter, Timestamp, Topic};
+
+/// Topic numbers kept in memory; beyond it all are forgotten and looked up again.
+const TOPICS_CACHED_MAX: usize = 1_000_000;
+/// How long a call waits for a reader that holds the file.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+/// Microseconds of a day.
+pub const DAY_US: i64 = 86_400_000_000;
+
+/// One step a version, oldest first; a step that was released never changes.
+const MIGRATIONS: [&str; 1] = ["
+    CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE files (id INTEGER PRIMARY KEY, bytes INTEGER NOT NULL, live_bytes INTEGER NOT NULL);
+    CREATE TABLE chunks (
+        topic_id INTEGER NOT NULL, first_us INTEGER NOT NULL, id INTEGER NOT NULL, last_us INTEGER NOT NULL,
+        file_id INTEGER NOT NULL, offset INTEGER NOT NULL, bytes INTEGER NOT NULL, samples INTEGER NOT NULL, summary BLOB NOT NULL,
+        PRIMARY KEY (topic_id, first_us, id)
+    ) WITHOUT ROWID;
+    CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO state VALUES ('journal', 0);
+"];
+
+/// Where a chunk is, and what it says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkRow {
+    /// Whose samples.
+    pub topic: u32,
+    /// The time of the first sample.
+    pub first: Timestamp,
+    /// The time of the last sample.
+    pub last: Timestamp,
+    /// Where its bytes are.
+    pub extent: Extent,
+    /// How many samples.
+    pub samples: u64,
+    /// What they are together.
+    pub summary: Vec<u8>,
+}
+
+/// How far an older store was moved: the last sample, by the number of its topic, its time and its place at that time.
+pub type Moved = (i64, i64, i64);
+
+/// The writing side of the index.
+pub struct Index {
+    db: Connection,
+    topics: HashMap<Topic, u32>,
+    next_chunk: i64,
+    live_bytes: u64,
+}
+
+/// What became of chunks that were removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// How many samples they had.
+    pub samples: u64,
+    /// Files of which no chunk is left.
+    pub files: Vec<u32>,
+    /// Whether more are to be removed.
+    pub more: bool,
+}
+
+impl Index {
+    /// Opens the file, makes it if need be, and brings it to the current schema.
+    ///
+    /// # Errors
+    /// The file is no index, was written by a newer release, or cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut db = Connection::open(path)?;
+        db.busy_timeout(BUSY_WAIT)?;
+        // Has effect in a new file only: freed pages go back to the system in small steps.
+        db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        // A commit is durable: the journal lets go of its records right after it.
+        db.pragma_update(None, "synchronous", "FULL")?;
+        db.pragma_update(None, "cache_size", -16 * 1024)?;
+        db.pragma_update(None, "wal_autocheckpoint", 4000)?;
+        db.pragma_update(None, "journal_size_limit", 64 << 20)?;
+        migrate(&mut db)?;
+        let next_chunk =
+            db.query_row("SELECT value FROM state WHERE key = 'chunk'", [], |row| row.get(0)).optional()?;
+        let live_bytes: i64 = db.query_row("SELECT coalesce(sum(live_bytes), 0) FROM files", [], |row| row.get(0))?;
+        let next_chunk = next_chunk.unwrap_or(1);
+        Ok(Self { db, topics: HashMap::new(), next_chunk, live_bytes: live_bytes.cast_unsigned() })
+    }
+
+    /// The sequence of the last journal record of which no sample is missing in chunks; 0 before the first.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn position(&self) -> Result<u64, StoreError> {
+        Ok(state(&self.db, "journal")?.unwrap_or(0).cast_unsigned())
+    }
+
+    /// The files of chunks, with the bytes that are chunks.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn files(&self) -> Result<Vec<(u32, u64)>, StoreError> {
+        let mut statement = self.db.prepare_cached("SELECT id, bytes FROM files ORDER BY id")?;
+        let files = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
+        Ok(files.collect::<Result<_, _>>()?)
+    }
+
+    /// The numbers of topics; new ones get one, durably.
+    ///
+    /// # Errors
+    /// `Full`, or the file failed.
+    pub fn numbers<'t>(
+        &mut self,
+        topics: impl Iterator<Item = &'t Topic>,
+        out: &mut Vec<u32>,
+    ) -> Result<(), StoreError> {
+        if self.topics.len() > TOPICS_CACHED_MAX {
+            self.topics.clear();
+        }
+        let done = numbers(&self.db, &mut self.topics, topics, out);
+        if done.is_err() {
+            // Numbers given in the transaction are not in the file.
+            self.topics.clear();
+        }
+        done
+    }
+
+    /// Enters chunks that are durable, in the order in which they came, and the journal record up to which no sample is missing
+    /// then; all or nothing.
+    ///
+    /// # Errors
+    /// `Full`, or the file failed.
+    pub fn commit(&mut self, chunks: &[ChunkRow], position: u64, moved: Option<Moved>) -> Result<(), StoreError> {
+        let batch = self.db.transaction()?;
+        let (mut id, mut live_bytes) = (self.next_chunk, self.live_bytes);
+        {
+            let mut insert = batch.prepare_cached("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+            let mut grow = batch.prepare_cached(
+                "INSERT INTO files VALUES (?1, ?2, ?3)
+                 ON CONFLICT (id) DO UPDATE SET bytes = max(bytes, ?2), live_bytes = live_bytes + ?3",
+            )?;
+            for chunk in chunks {
+                let Extent { file, offset, bytes } = chunk.extent;
+                let (first, last) = (chunk.first.micros(), chunk.last.micros());
+                let (samples, offset) = (chunk.samples.cast_signed(), offset.cast_signed());
+                insert.execute(params![chunk.topic, first, id, last, file, offset, bytes, samples, chunk.summary])?;
+                grow.execute(params![file, offset + i64::from(bytes), bytes])?;
+                id += 1;
+                live_bytes += u64::from(bytes);
+            }
+        }
+        set_state(&batch, "journal", position.cast_signed())?;
+        set_state(&batch, "chunk", id)?;
+        if let Some((topic, time, seq)) = moved {
+            set_state(&batch, "migrated_topic", topic)?;
+            set_state(&batch, "migrated_time", time)?;
+            set_state(&batch, "migrated_seq", seq)?;
+        }
+        batch.commit()?;
+        (self.next_chunk, self.live_bytes) = (id, live_bytes);
+        Ok(())
+    }
+
+    /// Up to where an older store was moved into this one.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn moved(&self) -> Result<Option<Moved>, StoreError> {
+        let part = |key| state(&self.db, key);
+        let parts = (part("migrated_topic")?, part("migrated_time")?, part("migrated_seq")?);
+        Ok(match parts {
+            (Some(topic), Some(time), Some(seq)) => Some((topic, time, seq)),
+            _ => None,
+        })
+    }
+
+    /// The times of the first and the last sample of the chunk with the earliest sample of all.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn oldest(&self) -> Result<Option<(Timestamp, Timestamp)>, StoreError> {
+        let oldest: (Option<i64>, Option<i64>) = self.db.query_row(
+            "SELECT min(first_us), last_us FROM topics JOIN chunks ON chunks.topic_id = topics.id
+             AND first_us = (SELECT min(first_us) FROM chunks WHERE topic_id = topics.id)",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        let (first, last) = oldest;
+        Ok(first.zip(last).map(|(first, last)| (Timestamp::from_micros(first), Timestamp::from_micros(last))))
+    }
+
+    /// Removes chunks that end before a time, about `samples_max` samples at most, and hides the samples before it.
+    ///
+    /// # Errors
+    /// The file failed; nothing is removed then.
+    pub fn remove_before(&mut self, cutoff: Timestamp, samples_max: u64) -> Result<Removed, StoreError> {
+        let step = self.db.transaction()?;
+        let (mut removed, mut bytes_of) = (Removed::default(), HashMap::<u32, i64>::new());
+        let topics: Vec<u32> =
+            step.prepare_cached("SELECT id FROM topics")?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        for topic in topics {
+            if removed.samples >= samples_max {
+                removed.more = true;
+                break;
+            }
+            let mut delete = step.prepare_cached(
+                "DELETE FROM chunks WHERE topic_id = ?1 AND first_us < ?2 AND last_us < ?2 RETURNING file_id, bytes, samples",
+            )?;
+            let mut rows = delete.query(params![topic, cutoff.micros()])?;
+            while let Some(row) = rows.next()? {
+                *bytes_of.entry(row.get(0)?).or_default() += row.get::<_, i64>(1)?;
+                removed.samples += row.get::<_, i64>(2)?.cast_unsigned();
+            }
+        }
+        for (file, bytes) in &bytes_of {
+            let left: i64 = step
+                .prepare_cached("UPDATE files SET live_bytes = live_bytes - ?2 WHERE id = ?1 RETURNING live_bytes")?
+                .query_row(params![file, bytes], |row| row.get(0))?;
+            if left <= 0 {
+                removed.files.push(*file);
+            }
+        }
+        let known = state(&step, "cutoff")?.unwrap_or(i64::MIN);
+        set_state(&step, "cutoff", cutoff.micros().max(known))?;
+        step.commit()?;
+        self.live_bytes -= bytes_of.values().sum::<i64>().cast_unsigned();
+        if removed.samples > 0 {
+            self.db.execute_batch("PRAGMA incremental_vacuum(2000)")?;
+        }
+        Ok(removed)
+    }
+
+    /// Forgets files of which no chunk is left.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn forget(&mut self, files: &[u32]) -> Result<(), StoreError> {
+        let step = self.db.transaction()?;
+        for file in files {
+            step.prepare_cached("DELETE FROM files WHERE id = ? AND live_bytes <= 0")?.execute([file])?;
+        }
+        Ok(step.commit()?)
+    }
+
+    /// What chunks and index take on the disk in bytes, without the write-ahead log and without what is free.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn bytes(&self) -> Result<u64, StoreError> {
+        let pragma = |name| self.db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let used = pragma("page_count")? - pragma("freelist_count")?;
+        Ok((used * pragma("page_size")?).cast_unsigned() + self.live_bytes)
+    }
+}
+
+fn numbers<'t>(
+    db: &Connection,
+    known: &mut HashMap<Topic, u32>,
+    topics: impl Iterator<Item = &'t Topic>,
+    out: &mut Vec<u32>,
+) -> Result<(), StoreError> {
+    let (mut batch, mut last): (Option<Transaction<'_>>, Option<(&Topic, u32)>) = (None, None);
+    for topic in topics {
+        let number = match (last, known.get(topic)) {
+            (Some((last, number)), _) if last == topic => number,
+            (_, Some(number)) => *number,
+            (_, None) => {
+                let batch = match &mut batch {
+                    Some(batch) => batch,
+                    none => none.insert(db.unchecked_transaction()?),
+                };
+                let number = topic_number(batch, topic)?;
+                known.insert(topic.clone(), number);
+                number
+            }
+        };
+        last = Some((topic, number));
+        out.push(number);
+    }
+    Ok(batch.map_or(Ok(()), Transaction::commit)?)
+}
+
+#[cfg(test)]
+impl Index {
+    /// A file that is full beyond so many pages.
+    pub(crate) fn limit_pages(&self, pages: i64) {
+        self.db.pragma_update(None, "max_page_count", pages).expect("a limit");
+    }
+}
+
+fn topic_number(batch: &Transaction<'_>, topic: &Topic) -> Result<u32, StoreError> {
+    let known = batch
+        .prepare_cached("SELECT id FROM topics WHERE name = ?")?
+        .query_row([topic.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(match known {
+        Some(number) => number,
+        None => batch
+            .prepare_cached("INSERT INTO topics (name) VALUES (?) RETURNING id")?
+            .query_row([topic.as_str()], |row| row.get(0))?,
+    })
+}
+
+fn state(db: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
+    let mut statement = db.prepare_cached("SELECT value FROM state WHERE key = ?")?;
+    Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+}
+
+fn set_state(db: &Connection, key: &str, value: i64) -> Result<(), StoreError> {
+    db.prepare_cached("INSERT OR REPLACE INTO state VALUES (?, ?)")?.execute(params![key, value])?;
+    Ok(())
+}
+
+/// Brings the file to the current version, each step a transaction.
+fn migrate(db: &mut Connection) -> Result<(), StoreError> {
+    for (version, step) in (1i64..).zip(MIGRATIONS) {
+        if check(db)? < version {
+            let step_done = db.transaction()?;
+            step_done.execute_batch(step)?;
+            step_done.pragma_update(None, "user_version", version)?;
+            step_done.commit()?;
+        }
+    }
+    check(db).map(drop)
+}
+
+/// The file's version, if this release knows it.
+fn check(db: &Connection) -> Result<i64, StoreError> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let found = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > known { Err(StoreError::Newer(found, known)) } else { Ok(found) }
+}
+
+/// Opens a SQLite file to read, whether a node runs on it or not.
+pub(crate) fn open_reading(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let checked = |db: Connection| {
+        db.busy_timeout(BUSY_WAIT)?;
+        db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
+        Ok(db)
+    };
+    match Connection::open_with_flags(path, flags).map_err(StoreError::from).and_then(checked) {
+        // A folder that cannot be written holds no running node: nothing changes below the reader.
+        Err(StoreError::Failed(error)) => match path.to_str().filter(|_| path.exists()) {
+            Some(text) => {
+                let escaped = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+                checked(Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)?)
+            }
+            None => Err(error.into()),
+        },
+        opened => opened,
+    }
+}
+
+/// The reading side of the index; one a thread.
+pub struct IndexReader {
+    db: Connection,
+}
+
+impl IndexReader {
+    /// Opens the index, whether a node runs on it or not.
+    ///
+    /// # Errors
+    /// There is none, or it was written by a newer release, or it cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let db = open_reading(path)?;
+        check(&db)?;
+        Ok(Self { db })
+    }
+
+    /// See [`Index::position`].
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn position(&self) -> Result<u64, StoreError> {
+        Ok(state(&self.db, "journal")?.unwrap_or(0).cast_unsigned())
+    }
+
+    /// Samples before this time were removed.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn cutoff(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(state(&self.db, "cutoff")?.map(Timestamp::from_micros))
+    }
+
+    /// The topics that have a history, by name, with their numbers.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn topics(&self, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
+        topics(&self.db, filter)
+    }
+
+    /// The chunks of a topic that may have samples from a time on and before another, in the order in which they came.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn chunks(&self, topic: u32, from: Timestamp, to: Timestamp) -> Result<Vec<ChunkRow>, StoreError> {
+        // A chunk is in one day: what begins earlier than the day of `from` ends before it.
+        let day = day_of(from.micros());
+        let mut statement = self.db.prepare_cached(
+            "SELECT topic_id, first_us, last_us, file_id, offset, bytes, samples, summary, id FROM chunks
+             WHERE topic_id = ?1 AND first_us >= ?2 AND first_us < ?3 AND last_us >= ?4",
+        )?;
+        let found = statement.query_map(params![topic, day, to.micros(), from.micros()], |row| {
+            Ok((row.get::<_, i64>(8)?, chunk_row(row)?))
+        })?;
+        let mut found: Vec<(i64, ChunkRow)> = found.collect::<Result<_, _>>()?;
+        found.sort_by_key(|(id, _)| *id);
+        Ok(found.into_iter().map(|(_, chunk)| chunk).collect())
+    }
+
+    /// When the day begins that has the last chunk of a topic that begins before a time.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn day_before(&self, topic: u32, before: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let mut statement =
+            self.db.prepare_cached("SELECT max(first_us) FROM chunks WHERE topic_id = ?1 AND first_us < ?2")?;
+        let found: Option<i64> = statement.query_row(params![topic, before.micros()], |row| row.get(0))?;
+        Ok(found.map(|first| Timestamp::from_micros(day_of(first))))
+    }
+}
+
+/// When the day of a time begins.
+const fn day_of(micros: i64) -> i64 {
+    micros.div_euclid(DAY_US).saturating_mul(DAY_US)
+}
+
+fn chunk_row(row: &Row<'_>) -> rusqlite::Result<ChunkRow> {
+    let time = |place| row.get(place).map(Timestamp::from_micros);
+    let offset = row.get::<_, i64>(4)?.cast_unsigned();
+    Ok(ChunkRow {
+        topic: row.get(0)?,
+        first: time(1)?,
+        last: time(2)?,
+        extent: Extent { file: row.get(3)?, offset, bytes: row.get(5)? },
+        samples: row.get::<_, i64>(6)?.cast_unsigned(),
+        summary: row.get(7)?,
+    })
+}
+
+/// The topics of a file, by name, with their numbers.
+pub(crate) fn topics(db: &Connection, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
+    let mut found = Vec::new();
+    let sql = if filter.contains(['+', '#']) {
+        "SELECT id, name FROM topics WHERE ?1 <> '' ORDER BY name"
+    } else {
+        "SELECT id, name FROM topics WHERE name = ?1"
+    };
+    let mut statement = db.prepare_cached(sql)?;
+    let mut rows = statement.query([filter.as_str()])?;
+    while let Some(row) = rows.next()? {
+        let name = row.get_ref(1)?.as_str().map_err(|_| StoreError::Damaged("a topic is no text".into()))?;
+        if filter.matches(name) {
+            let topic = Topic::new(name).map_err(|e| StoreError::Damaged(e.to_string()))?;
+            found.push((row.get(0)?, topic));
+        }
+    }
+    Ok(found)
+}

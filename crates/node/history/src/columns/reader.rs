@@ -1,0 +1,133 @@
+//! Reads a history: of this process, or of a folder, whether a node runs on it or not.
+
+use super::folder_of;
+use super::live::Live;
+use super::question::HistoryQuery;
+use super::rows::Rows;
+use crate::store_thread::entry_of;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tieline_core::{Filter, Topic};
+use tieline_journal::{Item, Reader, Seq, decode};
+use tieline_series::{Column, Sample};
+use tieline_store::{FolderStorage, INDEX_FILE, IndexReader, JOURNAL_FOLDER, StoreError};
+
+/// Where a history is, and its samples that are in no chunk yet. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct HistorySource {
+    data: PathBuf,
+    live: Live,
+}
+
+impl HistorySource {
+    /// The history of a data folder.
+    #[must_use]
+    pub fn new(data: &Path) -> Self {
+        Self { data: data.to_path_buf(), live: Live::default() }
+    }
+
+    /// The data folder.
+    #[must_use]
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    pub(crate) const fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// Opens the history to read it.
+    ///
+    /// # Errors
+    /// There is none, or it was written by a newer release, or it cannot be opened.
+    pub fn reader(&self) -> Result<HistoryReader, StoreError> {
+        let index = IndexReader::open(&folder_of(&self.data).join(INDEX_FILE))?;
+        Ok(HistoryReader { data: self.data.clone(), live: self.live.clone(), index })
+    }
+}
+
+/// The reading side of a history; one a thread.
+pub struct HistoryReader {
+    data: PathBuf,
+    live: Live,
+    pub(super) index: IndexReader,
+}
+
+/// Samples by topic.
+pub(super) type Columns = BTreeMap<Topic, Arc<Column>>;
+
+impl HistoryReader {
+    /// Opens the history of a data folder.
+    ///
+    /// # Errors
+    /// There is none, or it was written by a newer release, or it cannot be opened.
+    pub fn open(data: &Path) -> Result<Self, StoreError> {
+        HistorySource::new(data).reader()
+    }
+
+    /// The topics that have a history, by name.
+    ///
+    /// # Errors
+    /// A file failed.
+    pub fn topics(&self, filter: &Filter) -> Result<Vec<Topic>, StoreError> {
+        let mut topics: Vec<Topic> = self.index.topics(filter)?.into_iter().map(|(_, topic)| topic).collect();
+        if !self.live.is_open() {
+            topics.extend(self.journaled(filter)?.into_keys());
+            topics.sort();
+            topics.dedup();
+        }
+        Ok(topics)
+    }
+
+    /// Answers a question. The rows come as they are read; samples that are stored or removed meanwhile may be in the
+    /// answer or not.
+    ///
+    /// # Errors
+    /// The question is none, or a file failed.
+    pub fn query(&self, query: HistoryQuery) -> Result<Rows<'_>, StoreError> {
+        Rows::new(self, query)
+    }
+
+    pub(super) fn files(&self) -> FolderStorage {
+        FolderStorage::reading(&folder_of(&self.data))
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.live.is_open()
+    }
+
+    /// The samples of a topic that a store of this process has in memory; none where none is open.
+    pub(super) fn unwritten(&self, topic: u32) -> Option<Vec<Arc<Column>>> {
+        self.live.columns(topic)
+    }
+
+    /// Samples that the journal has and the index may not: those of records behind its position. Records that are let go of meanwhile
+    /// are in the index by then.
+    pub(super) fn journaled(&self, filter: &Filter) -> Result<Columns, StoreError> {
+        const END: Seq = Seq(u64::MAX - 1);
+        let position = Seq(self.index.position()?);
+        let mut reader = Reader::new(FolderStorage::reading(&self.data.join(JOURNAL_FOLDER)), position.next());
+        let mut columns: BTreeMap<Topic, Column> = BTreeMap::new();
+        loop {
+            let samples = match reader.next(END) {
+                Ok(Some(Item::Record { payload, .. })) => decode(payload).unwrap_or_default(),
+                Ok(Some(Item::Lost(lost))) if lost.first.0.saturating_add(lost.records) > END.0 => break,
+                Ok(Some(Item::Lost(_))) => continue,
+                Ok(None) => break,
+                Err(error) if error.kind == tieline_core::StorageErrorKind::Missing => break,
+                Err(error) => return Err(error.into()),
+            };
+            for entry in samples.into_iter().map(|sample| entry_of(Seq(0), sample)) {
+                if filter.matches(&entry.topic) {
+                    columns.entry(entry.topic).or_default().push(Sample::new(entry.time, &entry.body));
+                }
+            }
+        }
+        let settled = columns.into_iter().map(|(topic, mut column)| {
+            column.settle();
+            (topic, Arc::new(column))
+        });
+        Ok(settled.collect())
+    }
+}

@@ -1,0 +1,580 @@
+//! The store against a list of samples that computes every answer naively.
+
+use super::live::Live;
+use super::reader::{HistoryReader, HistorySource};
+use super::{Columns, folder_of};
+use crate::store::{Entry, Retention, Store};
+use crate::{Aggregate, HistoryQuery, StoreError};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use tieline_core::{
+    Body, Filter, Point, Quality, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Validity, Value,
+};
+use tieline_journal::Seq;
+use tieline_store::{FolderStorage, OLDER_FILE, Place, Row};
+
+const MEMORY: usize = 1 << 20;
+const FILE: u64 = 1 << 20;
+
+fn at(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros)
+}
+
+fn entry(seq: u64, topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> Entry {
+    let point = Point { value: value.into(), quality, time: at(micros) };
+    Entry { seq: Seq(seq), topic: Topic::new(topic).unwrap(), time: at(micros), body: Body::Point(point) }
+}
+
+/// A store with samples in memory, and as many in chunks.
+struct Stored {
+    folder: TempDir,
+    source: HistorySource,
+    store: Columns<FolderStorage>,
+}
+
+fn stored(entries: &[Entry]) -> Stored {
+    let folder = tempfile::tempdir().unwrap();
+    let source = HistorySource::new(folder.path());
+    let mut store = Columns::open(folder.path(), source.live().clone(), MEMORY, FILE).unwrap();
+    let (old, new) = entries.split_at(entries.len() / 2);
+    store.append(old, Seq(1)).unwrap();
+    store.live.with(|heads| heads.seal_all());
+    store.append(new, Seq(2)).unwrap();
+    Stored { folder, source, store }
+}
+
+fn all(filter: &str) -> HistoryQuery {
+    HistoryQuery::of(Filter::new(filter).unwrap())
+}
+
+impl Stored {
+    fn ask(&self, query: HistoryQuery) -> Vec<Row> {
+        ask(&self.source.reader().unwrap(), query)
+    }
+}
+
+fn ask(reader: &HistoryReader, query: HistoryQuery) -> Vec<Row> {
+    reader.query(query).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// `time value` of each row.
+fn shown(rows: &[Row]) -> Vec<String> {
+    let value = |value: &Value| match value {
+        Value::Text(text) => text.to_string(),
+        Value::Float(x) => format!("{x:?}").to_lowercase(),
+        Value::Int(i) => i.to_string(),
+        other => format!("{other:?}"),
+    };
+    rows.iter().map(|row| format!("{} {}", row.point.time.micros(), value(&row.point.value))).collect()
+}
+
+#[test]
+fn every_kind_of_value_comes_back() {
+    let values = [
+        Value::Null,
+        Value::Bool(true),
+        Value::Int(i64::MIN),
+        Value::Float(59.98),
+        Value::Float(-0.0),
+        Value::Float(1e300),
+        Value::Float(f64::NAN),
+        Value::Float(f64::NEG_INFINITY),
+        Value::Text("closed".into()),
+        Value::Text("".into()),
+        Value::Bytes([0, 255].into()),
+        Value::Bool(false),
+    ];
+    let quality = Quality::AWAY.with(Quality::INITIAL);
+    let mut entries: Vec<Entry> =
+        (0..).zip(&values).map(|(time, value)| entry(1, "a", time, value.clone(), quality)).collect();
+    let opaque = |micros, bytes: &'static [u8]| {
+        let body = Body::Opaque(bytes::Bytes::from_static(bytes));
+        Entry { seq: Seq(1), topic: Topic::new("x").unwrap(), time: at(micros), body }
+    };
+    entries.extend([opaque(1, b"on"), opaque(2, &[0xff])]);
+    let stored = stored(&entries);
+    let rows = stored.ask(all("a"));
+    assert_eq!(rows.len(), values.len());
+    for (row, value) in rows.iter().zip(&values) {
+        assert_eq!(format!("{:?}", row.point.value), format!("{value:?}"));
+        assert_eq!((row.point.quality, row.count), (quality, 1));
+    }
+    assert_eq!(shown(&stored.ask(all("x"))), ["1 on", "2 Bytes([255])"]);
+}
+
+#[test]
+fn equal_samples_of_one_time_are_one() {
+    let first = entry(1, "a", 1, 1, Quality::GOOD);
+    let others = [
+        entry(1, "b", 1, 1, Quality::GOOD),
+        entry(1, "a", 2, 1, Quality::GOOD),
+        entry(1, "a", 1, 2, Quality::GOOD),
+        entry(1, "a", 1, 1.0, Quality::GOOD),
+        entry(1, "a", 1, 1, Quality::AWAY),
+    ];
+    // In one record, in memory and in a chunk, in two chunks.
+    let mut entries = vec![first.clone(), first.clone()];
+    entries.extend(others.clone());
+    entries.extend([first.clone(), first.clone()]);
+    let mut stored = stored(&entries);
+    assert_eq!(stored.ask(all("#")).len(), 6);
+    stored.store.live.with(|heads| heads.seal_all());
+    stored.store.append(&[first], Seq(3)).unwrap();
+    assert_eq!(shown(&stored.ask(all("a"))), ["1 1", "1 2", "1 1.0", "1 1", "2 1"]);
+    let every = Some(Duration::from_secs(1));
+    let rows = stored.ask(HistoryQuery { every, aggregate: Aggregate::Count, ..all("a") });
+    assert_eq!(shown(&rows), ["0 4"], "the bad one does not count");
+}
+
+fn ramp() -> Stored {
+    let points = (0..3000).flat_map(|n| ["b/2", "b/1"].map(|topic| entry(1, topic, n * 10, n, Quality::GOOD)));
+    let mut entries: Vec<Entry> = points.collect();
+    entries.push(entry(1, "a", 0, 7, Quality::GOOD));
+    stored(&entries)
+}
+
+#[test]
+fn questions_select_by_topic_time_and_number() {
+    let stored = ramp();
+    let range = |from, to| HistoryQuery { from: Some(at(from)), to: Some(at(to)), ..all("b/1") };
+    assert_eq!(shown(&stored.ask(range(20, 50))), ["20 2", "30 3", "40 4"]);
+    assert_eq!(shown(&stored.ask(range(50, 20))), [""; 0]);
+    assert_eq!(stored.ask(all("b/+")).len(), 6000);
+    assert_eq!(stored.ask(HistoryQuery { limit: Some(2500), ..all("#") }).len(), 2500);
+    assert_eq!(stored.ask(all("none")).len(), 0);
+    let reader = stored.source.reader().unwrap();
+    let names: Vec<String> = reader.topics(&Filter::new("#").unwrap()).unwrap().iter().map(|t| t.to_string()).collect();
+    assert_eq!(names, ["a", "b/1", "b/2"]);
+    let zero = HistoryQuery { every: Some(Duration::ZERO), ..all("a") };
+    assert!(matches!(reader.query(zero), Err(tieline_store::StoreError::Question(_))));
+}
+
+#[test]
+fn an_answer_goes_on_behind_any_row() {
+    let mut entries: Vec<Entry> = (0..700).map(|n| entry(1, "b/1", n / 3, n, Quality::GOOD)).collect();
+    entries.extend((0..2000).map(|n| entry(1, "b/2", n * 10, n, Quality::GOOD)));
+    let stored = stored(&entries);
+    for every in [None, Some(95)] {
+        let query = HistoryQuery { every: every.map(Duration::from_micros), ..all("b/#") };
+        let whole = stored.ask(query.clone());
+        let mut pieces: Vec<Row> = Vec::new();
+        loop {
+            let after: Option<Place> = pieces.last().map(|row| row.place.to_string().parse().unwrap());
+            let piece = stored.ask(HistoryQuery { after, limit: Some(101), ..query.clone() });
+            if piece.is_empty() {
+                break;
+            }
+            pieces.extend(piece);
+        }
+        assert_eq!(pieces, whole, "{every:?}");
+    }
+}
+
+#[test]
+fn buckets_stand_for_their_samples() {
+    let stored = stored(&[
+        entry(1, "a", -5, 100, Quality::GOOD),
+        entry(1, "a", 10, 4, Quality::GOOD),
+        entry(1, "a", 12, 2.5, Quality::STALE),
+        entry(1, "a", 15, 1000, Quality::AWAY),
+        entry(1, "a", 16, "text", Quality::GOOD),
+        entry(1, "a", 18, 1, Quality::GOOD),
+        entry(1, "a", 30, true, Quality::GOOD),
+        entry(1, "a", 41, f64::NAN, Quality::GOOD),
+    ]);
+    let check = |aggregate: &str, expect: &[&str]| {
+        let aggregate = Aggregate::from_name(aggregate).unwrap();
+        let every = Some(Duration::from_micros(10));
+        let rows = stored.ask(HistoryQuery { every, aggregate, from: Some(at(0)), ..all("a") });
+        assert_eq!(shown(&rows), expect, "{aggregate:?}");
+    };
+    check("mean", &["10 2.5", "30 1.0"]);
+    check("min", &["10 1", "30 Bool(true)"]);
+    check("max", &["10 4", "30 Bool(true)"]);
+    check("sum", &["10 7.5", "30 1.0"]);
+    check("first", &["10 4", "30 Bool(true)", "40 nan"]);
+    check("last", &["10 1", "30 Bool(true)", "40 nan"]);
+    check("count", &["10 4", "30 1", "40 1"]);
+    check("median", &["10 2.5", "30 1.0"]);
+    // 4 for 2, 2.5 for 6, 1 for 2.
+    check("time_weighted", &["10 2.5", "30 1.0"]);
+    check("integral", &["10 2.5e-5", "30 1e-5"]);
+}
+
+#[test]
+fn a_value_stands_until_the_next() {
+    const DAY: i64 = 86_400_000_000;
+    let entries = [entry(1, "a", 3, 8, Quality::GOOD), entry(1, "a", 15, 0, Quality::GOOD)];
+    let every = Some(Duration::from_micros(10));
+    let query = HistoryQuery { every, aggregate: Aggregate::TimeWeighted, ..all("a") };
+    for in_memory in [true, false] {
+        let mut stored = stored(&entries);
+        if !in_memory {
+            stored.store.live.with(|heads| heads.seal_all());
+            stored.store.append(&[], Seq(3)).unwrap();
+        }
+        assert_eq!(shown(&stored.ask(query.clone())), ["0 8.0", "10 4.0"]);
+        assert_eq!(shown(&stored.ask(HistoryQuery { from: Some(at(5)), ..query.clone() })), ["10 4.0"]);
+        let from_eleven = HistoryQuery { from: Some(at(11)), ..query.clone() };
+        assert_eq!(shown(&stored.ask(from_eleven)), ["10 3.5555555555555554"]);
+        // Days later, behind days without a number.
+        let later = 9 * DAY;
+        stored
+            .store
+            .append(
+                &[entry(3, "a", 4 * DAY, "text", Quality::GOOD), entry(3, "a", later + 5, 4, Quality::GOOD)],
+                Seq(3),
+            )
+            .unwrap();
+        assert_eq!(
+            shown(&stored.ask(HistoryQuery { from: Some(at(later)), ..query.clone() })),
+            [format!("{later} 2.0")]
+        );
+    }
+}
+
+#[test]
+fn old_samples_go() {
+    let mut stored = ramp();
+    let retention = Retention { age: Some(Duration::from_micros(10_000)), bytes: None };
+    while stored.store.retain(&retention, at(30_000), 1_000).unwrap().more {}
+    let rows = stored.ask(all("#"));
+    assert_eq!((rows.len(), rows[0].point.time), (2_000, at(20_000)));
+    assert_eq!(stored.store.retain(&retention, at(30_000), 1_000).unwrap().removed, 0);
+    // All of it, in memory too; the file goes with its last chunk.
+    while stored.store.retain(&retention, at(100_000_000), 1_000).unwrap().more {}
+    assert!(stored.ask(all("#")).is_empty());
+    let left = std::fs::read_dir(folder_of(stored.folder.path())).unwrap().map(|file| file.unwrap().file_name());
+    let chunks: Vec<_> = left.filter(|name| name.to_string_lossy().ends_with(".chunks")).collect();
+    assert!(chunks.is_empty(), "{chunks:?}");
+    stored.store.append(&[entry(9, "a", 100_000_000, 1, Quality::GOOD)], Seq(9)).unwrap();
+    assert_eq!(stored.ask(all("#")).len(), 1);
+}
+
+#[test]
+fn the_oldest_samples_go_beyond_a_size() {
+    let mut store = stored(&[]);
+    let values = (0..60_000_i64).map(|n| entry(3, "a", n * 1_000_000, (n * 7919 % 60_013) as f64 * 0.3, Quality::GOOD));
+    store.store.append(&values.collect::<Vec<_>>(), Seq(3)).unwrap();
+    let before = store.store.size().disk_bytes;
+    let retention = Retention { age: None, bytes: Some(before * 2 / 3) };
+    let mut steps = 0;
+    while store.store.retain(&retention, at(60_000_000_000), 100_000).unwrap().more {
+        steps += 1;
+        assert!(steps < 200);
+    }
+    assert!(store.store.size().disk_bytes <= before * 2 / 3);
+    let rows = store.ask(all("a"));
+    assert_eq!(rows.last().unwrap().point.time, at(59_999_000_000));
+    assert!(rows.len() > 20_000, "{}", rows.len());
+}
+
+#[test]
+fn a_damaged_chunk_costs_itself() {
+    let mut stored = stored(&[]);
+    for part in 0..3 {
+        let samples: Vec<Entry> =
+            (0..100).map(|n| entry(part + 2, "a", part as i64 * 1000 + n, n, Quality::GOOD)).collect();
+        stored.store.append(&samples, Seq(part + 2)).unwrap();
+        stored.store.live.with(|heads| heads.seal_all());
+        stored.store.append(&[], Seq(part + 2)).unwrap();
+    }
+    let file = folder_of(stored.folder.path()).join("0000000001.chunks");
+    let whole = std::fs::read(&file).unwrap();
+    let reader = stored.source.reader().unwrap();
+    let check = |bytes: &[u8], expect: (usize, u64)| {
+        std::fs::write(&file, bytes).unwrap();
+        let mut rows = reader.query(all("a")).unwrap();
+        let count = rows.by_ref().map(Result::unwrap).count();
+        assert_eq!((count, rows.damaged()), expect, "{}", bytes.len());
+    };
+    check(&whole, (300, 0));
+    // A flipped bit at every place, and a file that ends at every place.
+    for place in (0..whole.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1 << (place % 8);
+        check(&bytes, (200, 100));
+    }
+    let ends: Vec<u64> = reader
+        .index
+        .chunks(1, at(0), at(9999))
+        .unwrap()
+        .iter()
+        .map(|row| row.extent.offset + u64::from(row.extent.bytes))
+        .collect();
+    for place in (0..whole.len()).step_by(7) {
+        let kept = ends.iter().filter(|end| **end <= place as u64).count();
+        check(&whole[..place], (kept * 100, 300 - kept as u64 * 100));
+    }
+    std::fs::remove_file(&file).unwrap();
+    let mut rows = reader.query(HistoryQuery { every: Some(Duration::from_micros(1000)), ..all("a") }).unwrap();
+    assert_eq!((rows.by_ref().count(), rows.damaged()), (3, 0), "summaries are in the index");
+}
+
+#[test]
+fn a_store_that_is_none_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Columns::open(folder.path(), Live::default(), MEMORY, FILE).map(drop);
+    open().unwrap();
+    std::fs::write(folder_of(folder.path()).join("index.db"), [7; 4096]).unwrap();
+    let error = open().unwrap_err();
+    assert!(matches!(error, StoreError::Failed(_)) && error.to_string().contains("is damaged"), "{error}");
+    assert!(HistoryReader::open(folder.path()).is_err());
+}
+
+/// As an earlier release wrote it.
+fn older(data: &Path, topics: usize, samples: usize) {
+    let db = rusqlite::Connection::open(data.join(OLDER_FILE)).unwrap();
+    db.pragma_update(None, "journal_mode", "WAL").unwrap();
+    db.execute_batch(
+        "CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+         CREATE TABLE samples (topic_id INTEGER NOT NULL, time_us INTEGER NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
+             value, quality INTEGER NOT NULL, PRIMARY KEY (topic_id, time_us, seq)) WITHOUT ROWID;
+         CREATE TABLE state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+         INSERT INTO state VALUES ('journal', 42); BEGIN;",
+    )
+    .unwrap();
+    for topic in 0..topics {
+        db.execute("INSERT INTO topics VALUES (?, ?)", (topic as i64, format!("t/{topic}"))).unwrap();
+        let mut insert = db.prepare_cached("INSERT INTO samples VALUES (?, ?, 0, 1, ?, 0)").unwrap();
+        for n in 0..samples {
+            insert.execute((topic as i64, n as i64 * 60_000_000, n as i64)).unwrap();
+        }
+    }
+    db.execute_batch("COMMIT").unwrap();
+}
+
+#[test]
+fn what_an_earlier_release_stored_is_moved_and_a_move_goes_on_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    older(folder.path(), 4, 5000);
+    let source = HistorySource::new(folder.path());
+    let open = || Columns::open(folder.path(), source.live().clone(), MEMORY, FILE).unwrap();
+    let mut store = open();
+    assert_eq!(store.position(), Seq(42));
+    // What comes in meanwhile is stored, too.
+    store.append(&[entry(43, "t/1", -7, 7, Quality::GOOD)], Seq(43)).unwrap();
+    let step = store.migrate().unwrap().unwrap();
+    assert_eq!((step.topics, step.topics_done, step.samples), (4, 0, 5000));
+    store.migrate().unwrap().unwrap();
+    drop(store);
+    let mut store = open();
+    store.append(&[entry(43, "t/1", -7, 7, Quality::GOOD)], Seq(43)).unwrap();
+    let mut steps = 0;
+    while store.migrate().unwrap().is_some() {
+        steps += 1;
+    }
+    assert_eq!(steps, 2);
+    let rows = ask(&source.reader().unwrap(), all("#"));
+    assert_eq!(rows.len(), 20_001);
+    let values = ask(&source.reader().unwrap(), all("t/3"));
+    assert!(values.iter().zip(0..).all(|(row, n)| row.point.value == Value::Int(n)));
+    assert!(!folder.path().join(OLDER_FILE).exists() && folder.path().join("history.db.moved").exists());
+    assert_eq!((store.migrate().unwrap(), store.position()), (None, Seq(42)));
+    drop(store);
+    assert_eq!(open().position(), Seq(42));
+}
+
+/// A folder whose calls fail from a certain one on, the first of them half done: a process that is killed there.
+struct Dying {
+    folder: FolderStorage,
+    calls_left: Arc<AtomicU32>,
+}
+
+impl Dying {
+    fn is_dead(&self) -> Result<(), StorageError> {
+        let left = self.calls_left.load(Ordering::Relaxed);
+        self.calls_left.store(left.saturating_sub(1), Ordering::Relaxed);
+        if left > 0 { Ok(()) } else { Err(StorageError { kind: StorageErrorKind::Io, message: "dead".into() }) }
+    }
+}
+
+impl Storage for Dying {
+    fn list(&mut self) -> Result<Vec<String>, StorageError> {
+        self.folder.list()
+    }
+    fn len(&mut self, name: &str) -> Result<u64, StorageError> {
+        self.folder.len(name)
+    }
+    fn read(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<usize, StorageError> {
+        self.folder.read(name, offset, out)
+    }
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
+        let dead = self.is_dead();
+        if dead.is_err() {
+            let _ = self.folder.append(name, &bytes[..bytes.len() / 2]);
+        }
+        dead.and_then(|()| self.folder.append(name, bytes))
+    }
+    fn sync(&mut self, name: &str) -> Result<(), StorageError> {
+        self.is_dead().and_then(|()| self.folder.sync(name))
+    }
+    fn truncate(&mut self, name: &str, len: u64) -> Result<(), StorageError> {
+        self.is_dead().and_then(|()| self.folder.truncate(name, len))
+    }
+    fn remove(&mut self, name: &str) -> Result<(), StorageError> {
+        self.is_dead().and_then(|()| self.folder.remove(name))
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// A record, by topic, time and value.
+    Record(Vec<(u8, i64, i8)>),
+    SealAll,
+    Relieve,
+    /// The process ends, and another starts.
+    Restart,
+    /// The disk fails from so many calls on, until the process was started again.
+    DieAfter(u32),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    // Times close to the boundaries of hours and days, and everywhere else.
+    let near = prop_oneof![3 => -40..40_i64, 2 => 3_600_000_000 - 20..3_600_000_020_i64, 1 => 86_400_000_000 - 20..86_400_000_020_i64];
+    let time = prop_oneof![8 => near, 1 => -300_000_000_000..300_000_000_000_i64];
+    prop_oneof![
+        8 => prop::collection::vec((0..3_u8, time, -3..3_i8), 0..30).prop_map(Act::Record),
+        2 => Just(Act::SealAll),
+        1 => Just(Act::Relieve),
+        1 => Just(Act::Restart),
+        1 => (0..6_u32).prop_map(Act::DieAfter),
+    ]
+}
+
+/// A store, and the journal that a node would have beside it.
+struct World {
+    folder: TempDir,
+    source: HistorySource,
+    calls_left: Arc<AtomicU32>,
+    store: Option<Columns<Dying>>,
+    journal: Vec<Entry>,
+    last: u64,
+}
+
+impl World {
+    fn start(&mut self) {
+        self.store = None;
+        self.calls_left.store(u32::MAX, Ordering::Relaxed);
+        let folder = FolderStorage::open(&folder_of(self.folder.path())).unwrap();
+        let storage = Dying { folder, calls_left: Arc::clone(&self.calls_left) };
+        let live = self.source.live().clone();
+        let mut store = Columns::over(storage, self.folder.path(), live, 60_000, FILE).unwrap();
+        let behind: Vec<Entry> = self.journal.iter().filter(|entry| entry.seq > store.position()).cloned().collect();
+        for records in behind.chunk_by(|one, next| one.seq.0 / 3 == next.seq.0 / 3) {
+            store.append(records, records.last().unwrap().seq).unwrap();
+        }
+        self.store = Some(store);
+    }
+
+    fn act(&mut self, act: &Act) {
+        let Some(store) = &mut self.store else { return self.start() };
+        let done = match act {
+            Act::Record(samples) => {
+                self.last += 1;
+                let topics = ["a", "b/c", "é"];
+                let entries = samples.iter().map(|(topic, time, value)| {
+                    let value = if *value == 2 { Value::Text("t".into()) } else { Value::Int((*value).into()) };
+                    let quality = if *time % 5 == 0 { Quality::AWAY } else { Quality::GOOD };
+                    entry(self.last, topics[usize::from(*topic)], *time, value, quality)
+                });
+                let entries: Vec<Entry> = entries.collect();
+                // The journal has it before the store.
+                self.journal.extend(entries.clone());
+                store.append(&entries, Seq(self.last))
+            }
+            Act::SealAll => {
+                store.live.with(|heads| heads.seal_all());
+                store.append(&[], Seq(self.last))
+            }
+            Act::Relieve => store.relieve_journal(),
+            Act::DieAfter(calls) => {
+                self.calls_left.store(*calls, Ordering::Relaxed);
+                Ok(())
+            }
+            Act::Restart => return self.start(),
+        };
+        if done.is_err() {
+            self.start();
+        }
+    }
+
+    /// All samples of a topic, settled.
+    fn expect(&self) -> BTreeMap<String, Vec<(i64, Value, Quality)>> {
+        let mut topics: BTreeMap<String, Vec<(i64, Value, Quality)>> = BTreeMap::new();
+        for entry in &self.journal {
+            let Body::Point(point) = &entry.body else { panic!("points only") };
+            let all = topics.entry(entry.topic.to_string()).or_default();
+            let sample = (entry.time.micros(), point.value.clone(), point.quality);
+            if !all.contains(&sample) {
+                all.push(sample);
+            }
+        }
+        topics.values_mut().for_each(|all| all.sort_by_key(|(time, ..)| *time));
+        topics
+    }
+}
+
+fn naive_buckets(samples: &[(i64, Value, Quality)], every: i64, aggregate: Aggregate) -> Vec<(i64, String)> {
+    let mut buckets: BTreeMap<i64, Vec<&(i64, Value, Quality)>> = BTreeMap::new();
+    for sample in samples.iter().filter(|(_, _, quality)| quality.validity() != Validity::Bad) {
+        buckets.entry(sample.0.div_euclid(every) * every).or_default().push(sample);
+    }
+    let of = |samples: Vec<&(i64, Value, Quality)>| -> Option<Value> {
+        let numbers = || samples.iter().filter_map(|(_, value, _)| value.as_f64());
+        Some(match aggregate {
+            Aggregate::Sum => Value::Float(numbers().reduce(|all, number| all + number)?),
+            Aggregate::Max => {
+                Value::Int(numbers().fold(None, |most: Option<f64>, x| Some(most.map_or(x, |m| m.max(x))))? as i64)
+            }
+            Aggregate::Last => samples.last()?.1.clone(),
+            Aggregate::Count => Value::Int(samples.len() as i64),
+            _ => panic!("no oracle"),
+        })
+    };
+    buckets.into_iter().filter_map(|(start, samples)| Some((start, format!("{:?}", of(samples)?)))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn whatever_happens_the_store_answers_as_its_samples_do(
+        acts in prop::collection::vec(act(), 1..25),
+        (from, length) in (-60..60_i64, prop_oneof![1..120_i64, Just(3_600_000_100)]),
+        every in prop_oneof![1..40_i64, Just(3_600_000_000)],
+        // Whether the store is open in this process when it is read.
+        open in any::<bool>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let source = HistorySource::new(folder.path());
+        let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), last: 0 };
+        world.start();
+        acts.iter().for_each(|act| world.act(act));
+        if !open {
+            // Everything is in chunks, for there is no real journal to read the rest of.
+            world.start();
+            world.act(&Act::SealAll);
+            world.store = None;
+        }
+        let reader = world.source.reader().unwrap();
+        for (topic, samples) in world.expect() {
+            let query = || all(&topic);
+            let rows = |query| ask(&reader, query).into_iter().map(|row| (row.point.time.micros(), row.point.value, row.point.quality));
+            prop_assert_eq!(rows(query()).collect::<Vec<_>>(), samples.clone());
+            let (from, to) = (from, from + length);
+            let within: Vec<_> = samples.into_iter().filter(|(time, ..)| (from..to).contains(time)).collect();
+            let ranged = || HistoryQuery { from: Some(at(from)), to: Some(at(to)), ..query() };
+            prop_assert_eq!(rows(ranged()).collect::<Vec<_>>(), within.clone());
+            for aggregate in [Aggregate::Sum, Aggregate::Max, Aggregate::Last, Aggregate::Count] {
+                let asked = HistoryQuery { every: Some(Duration::from_micros(every.unsigned_abs())), aggregate, ..ranged() };
+                let found: Vec<_> = rows(asked).map(|(start, value, _)| (start, format!("{value:?}"))).collect();
+                prop_assert_eq!(found, naive_buckets(&within, every, aggregate), "{:?}", aggregate);
+            }
+        }
+    }
+}
