@@ -316,6 +316,17 @@ impl Buckets {
         }
     }
 
+    /// Whether a bucket is done and was not given out.
+    #[must_use]
+    pub fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// Forgets the bucket that is being filled, and says from where on its samples are to be added again; none where there is none.
+    pub fn discard_open(&mut self) -> Option<Timestamp> {
+        self.open.take().map(|bucket| bucket.from)
+    }
+
     /// The next bucket that gets no more samples.
     pub fn poll(&mut self) -> Option<Bucket> {
         self.done.pop_front()

@@ -53,7 +53,8 @@ pub struct Sealed {
 struct Head {
     column: Column,
     origin: Origin,
-    /// The time of its latest sample in microseconds.
+    /// The times of its earliest and latest sample in microseconds.
+    earliest: i64,
     latest: i64,
 }
 
@@ -98,14 +99,14 @@ impl Heads {
         let bytes = &mut self.bytes;
         let head = self.open.entry(topic).or_insert_with(|| {
             let origin = Origin { first: sequence, last: sequence };
-            let head = Head { column: Column::default(), origin, latest: time };
+            let head = Head { column: Column::default(), origin, earliest: time, latest: time };
             *bytes += head.bytes();
             head
         });
         let before = head.bytes();
         head.column.push(sample);
         head.origin.last = sequence;
-        head.latest = head.latest.max(time);
+        (head.earliest, head.latest) = (head.earliest.min(time), head.latest.max(time));
         *bytes += head.bytes() - before;
         if head.column.len() >= self.limits.samples_max {
             self.seal(topic);
@@ -142,6 +143,11 @@ impl Heads {
     /// Seals heads whose samples are all from before a time.
     pub fn seal_ending_before(&mut self, time: Timestamp) {
         self.seal_where(|head| head.latest < time.micros());
+    }
+
+    /// Seals heads with samples from before a time: the day that ends there is to be closed.
+    pub fn seal_beginning_before(&mut self, time: Timestamp) {
+        self.seal_where(|head| head.earliest < time.micros());
     }
 
     /// Seals all heads.

@@ -34,7 +34,7 @@ mod tests;
 pub use aggregate::{Aggregate, Aggregated};
 pub use buckets::{Bucket, Buckets, Extent, Frame, Grid, Needs};
 pub use chunk::{Chunk, Origin, SAMPLES_MAX, encode};
-pub use column::{Column, Datum, Sample};
+pub use column::{Column, Datum, Fields, Sample};
 pub use error::SeriesError;
 pub use heads::{HeadLimits, Heads, Sealed};
 pub use summary::{NumberKind, Numbers, Summary, ValidityCounts};

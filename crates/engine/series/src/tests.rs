@@ -1,6 +1,6 @@
 //! Chunks against the samples they were made of.
 
-use crate::{Chunk, Column, Datum, NumberKind, Origin, Sample, SeriesError, Summary, encode};
+use crate::{Chunk, Column, Datum, Fields, NumberKind, Origin, Sample, SeriesError, Summary, encode};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -92,6 +92,12 @@ proptest! {
         prop_assert_eq!(Some((chunk.first, chunk.last)), ends);
         prop_assert_eq!(told(&chunk.samples().unwrap()), told(&column));
         check_summary(&column, &chunk.summary);
+        let fields = Fields::from(column.clone());
+        let (mut short, mut odd) = (fields.clone(), fields.clone());
+        prop_assert_eq!(Column::try_from(fields).map(|again| told(&again)), Ok(told(&column)));
+        short.times.pop();
+        odd.kinds.push((7, 1));
+        prop_assert!(Column::try_from(short).is_err() && Column::try_from(odd).is_err());
     }
 
     #[test]

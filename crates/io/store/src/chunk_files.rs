@@ -1,11 +1,16 @@
 //! Files of chunks: bytes behind bytes, durable before anybody knows of them.
 
+use crate::StoreError;
+use crate::index::{DAY_US, FileRow};
 use std::collections::HashSet;
 use std::fmt;
-use tieline_core::{Storage, StorageError, StorageErrorKind};
+use tieline_core::{Storage, StorageError, StorageErrorKind, Timestamp};
 
 /// How the name of a file of chunks ends.
 const SUFFIX: &str = ".chunks";
+/// How the name of a day file ends, and that of one that is not whole.
+const DAY_SUFFIX: &str = ".parquet";
+const PART_SUFFIX: &str = ".part";
 
 /// Where the bytes of a chunk are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +25,21 @@ pub struct Extent {
 
 impl fmt::Display for Extent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}, {} bytes", file_name(self.file), self.offset, self.bytes)
+        write!(f, "file {} at {}, {} bytes", self.file, self.offset, self.bytes)
     }
 }
 
-/// The name of a file of chunks.
-pub(crate) fn file_name(number: u32) -> String {
-    format!("{number:010}{SUFFIX}")
+/// The name of a file: of a day file with its day.
+#[must_use]
+pub fn file_name(number: u32, day: Option<i32>) -> String {
+    match day {
+        None => format!("{number:010}{SUFFIX}"),
+        Some(day) => {
+            let start = Timestamp::from_micros(i64::from(day).saturating_mul(DAY_US)).to_string();
+            let date = start.split('T').next().unwrap_or_default();
+            format!("{date}-{number:010}{DAY_SUFFIX}")
+        }
+    }
 }
 
 /// The file that is written, and its folder.
@@ -34,7 +47,6 @@ pub struct ChunkFiles<S> {
     storage: S,
     /// The file that is written, and how many of its bytes are durable.
     current: Option<(u32, u64)>,
-    next: u32,
     /// A file ends with the write that reaches this, in bytes.
     file_bytes_max: u64,
 }
@@ -45,19 +57,22 @@ impl<S: Storage> ChunkFiles<S> {
     ///
     /// # Errors
     /// The folder failed.
-    pub fn open(mut storage: S, known: &[(u32, u64)], file_bytes_max: u64) -> Result<Self, StorageError> {
+    pub fn open(mut storage: S, known: &[FileRow], file_bytes_max: u64) -> Result<Self, StorageError> {
         let names = storage.list()?;
-        let known_names: HashSet<String> = known.iter().map(|(number, _)| file_name(*number)).collect();
-        for name in names.iter().filter(|name| name.ends_with(SUFFIX) && !known_names.contains(*name)) {
+        let known_names: HashSet<String> = known.iter().map(|file| file_name(file.number, file.day)).collect();
+        let is_ours = |name: &&String| [SUFFIX, DAY_SUFFIX, PART_SUFFIX].iter().any(|suffix| name.ends_with(suffix));
+        for name in names.iter().filter(is_ours).filter(|name| !known_names.contains(*name)) {
             storage.remove(name)?;
         }
-        let mut files = Self { storage, current: None, next: 1, file_bytes_max };
-        let Some((number, bytes)) = known.last().copied() else { return Ok(files) };
-        files.next = number.saturating_add(1);
-        match files.storage.len(&file_name(number)) {
+        let mut files = Self { storage, current: None, file_bytes_max };
+        let Some(FileRow { number, bytes, .. }) = known.iter().rfind(|file| file.day.is_none()).copied() else {
+            return Ok(files);
+        };
+        let name = file_name(number, None);
+        match files.storage.len(&name) {
             Ok(found) if found >= bytes && bytes < file_bytes_max => {
                 if found > bytes {
-                    files.storage.truncate(&file_name(number), bytes)?;
+                    files.storage.truncate(&name, bytes)?;
                 }
                 files.current = Some((number, bytes));
             }
@@ -69,23 +84,27 @@ impl<S: Storage> ChunkFiles<S> {
         Ok(files)
     }
 
-    /// Writes bytes behind what is there, and syncs them. Says in which file, and where.
+    /// Writes bytes behind what is there, and syncs them. A file that begins gets its number from `fresh`. Says in which file, and
+    /// where.
     ///
     /// # Errors
     /// `Full`, or the folder failed: nothing was written then as far as anybody has to know.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(u32, u64), StorageError> {
+    pub fn append(
+        &mut self,
+        bytes: &[u8],
+        fresh: impl FnOnce() -> Result<u32, StoreError>,
+    ) -> Result<(u32, u64), StoreError> {
         let (number, offset) = match self.current.take().filter(|(_, bytes)| *bytes < self.file_bytes_max) {
             Some(current) => current,
-            None => (self.next, 0),
+            None => (fresh()?, 0),
         };
-        self.next = self.next.max(number.saturating_add(1));
-        let name = file_name(number);
+        let name = file_name(number, None);
         let done = self.storage.append(&name, bytes).and_then(|()| self.storage.sync(&name));
         if let Err(error) = done {
             // A file whose sync failed is not written again; the next one is another. It makes room at once where it can.
             let cut = if offset == 0 { self.storage.remove(&name) } else { self.storage.truncate(&name, offset) };
             let _ = cut;
-            return Err(error);
+            return Err(error.into());
         }
         self.current = Some((number, offset + bytes.len() as u64));
         Ok((number, offset))
@@ -95,12 +114,12 @@ impl<S: Storage> ChunkFiles<S> {
     ///
     /// # Errors
     /// The folder failed.
-    pub fn remove(&mut self, files: &[u32]) -> Result<(), StorageError> {
-        for number in files {
+    pub fn remove(&mut self, files: &[FileRow]) -> Result<(), StorageError> {
+        for FileRow { number, day, .. } in files {
             if self.current.is_some_and(|(current, _)| current == *number) {
                 self.current = None;
             }
-            match self.storage.remove(&file_name(*number)) {
+            match self.storage.remove(&file_name(*number, *day)) {
                 Err(error) if error.kind != StorageErrorKind::Missing => return Err(error),
                 Ok(()) | Err(_) => {}
             }
@@ -115,7 +134,7 @@ impl<S: Storage> ChunkFiles<S> {
 /// The folder failed.
 pub fn read_chunk<S: Storage>(storage: &mut S, extent: Extent) -> Result<Option<Vec<u8>>, StorageError> {
     let mut bytes = vec![0; usize::try_from(extent.bytes).unwrap_or(0)];
-    let (name, mut done) = (file_name(extent.file), 0);
+    let (name, mut done) = (file_name(extent.file, None), 0);
     while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
         match storage.read(&name, extent.offset + done as u64, rest) {
             Ok(0) => return Ok(None),
@@ -132,27 +151,38 @@ mod tests {
     use super::*;
     use crate::FolderStorage;
 
+    fn row(number: u32, bytes: u64) -> FileRow {
+        FileRow { number, bytes, day: None }
+    }
+
     #[test]
     fn what_was_not_committed_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();
         let open =
-            |known: &[(u32, u64)]| ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), known, 10).unwrap();
+            |known: &[FileRow]| ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), known, 10).unwrap();
+        let append = |files: &mut ChunkFiles<_>, bytes, fresh| files.append(bytes, || Ok(fresh)).unwrap();
         let mut files = open(&[]);
-        assert_eq!(files.append(b"abcd"), Ok((1, 0)));
-        assert_eq!(files.append(b"efgh"), Ok((1, 4)));
+        assert_eq!(append(&mut files, b"abcd", 1), (1, 0));
+        assert_eq!(append(&mut files, b"efgh", 9), (1, 4));
         // The first alone was committed.
-        let mut files = open(&[(1, 4)]);
-        assert_eq!(files.append(b"ijklmnop"), Ok((1, 4)));
-        assert_eq!(files.append(b"q"), Ok((2, 0)));
+        let mut files = open(&[row(1, 4)]);
+        assert_eq!(append(&mut files, b"ijklmnop", 9), (1, 4));
+        assert_eq!(append(&mut files, b"q", 3), (3, 0));
         let mut storage = FolderStorage::open(folder.path()).unwrap();
         let mut read = |file, offset, bytes| read_chunk(&mut storage, Extent { file, offset, bytes }).unwrap();
-        assert_eq!((read(1, 4, 8).unwrap(), read(2, 0, 1).unwrap()), (b"ijklmnop".to_vec(), b"q".to_vec()));
+        assert_eq!((read(1, 4, 8).unwrap(), read(3, 0, 1).unwrap()), (b"ijklmnop".to_vec(), b"q".to_vec()));
         assert_eq!((read(1, 8, 8), read(7, 0, 1)), (None, None));
-        // A file that the index does not know is removed; one that was lost is not written again.
-        let mut files = open(&[(1, 12)]);
-        assert_eq!(files.append(b"r"), Ok((2, 0)));
-        std::fs::remove_file(folder.path().join(file_name(2))).unwrap();
-        assert_eq!(open(&[(1, 12), (2, 1)]).append(b"s"), Ok((3, 0)));
-        files.remove(&[1, 9]).unwrap();
+        // Files that the index does not know are removed; one that was lost is not written again.
+        let day = folder.path().join(file_name(4, Some(20_783)));
+        let others = [folder.path().join("x.part"), folder.path().join("notes.txt")];
+        [&day, &others[0], &others[1]].iter().for_each(|path| std::fs::write(path, b"x").unwrap());
+        let mut files = open(&[row(1, 12), FileRow { day: Some(20_783), ..row(4, 1) }]);
+        assert!(day.ends_with("2026-11-26-0000000004.parquet"));
+        assert_eq!((day.exists(), others[0].exists(), others[1].exists()), (true, false, true));
+        assert_eq!(append(&mut files, b"r", 5), (5, 0));
+        std::fs::remove_file(folder.path().join(file_name(5, None))).unwrap();
+        let mut files = open(&[row(1, 12), row(5, 1)]);
+        assert_eq!((append(&mut files, b"s", 6), day.exists()), ((6, 0), false));
+        files.remove(&[row(1, 0), row(9, 0)]).unwrap();
     }
 }

@@ -144,7 +144,7 @@ impl Storage for FolderStorage {
     }
 }
 
-fn said(error: &io::Error, call: &str, path: &Path) -> StorageError {
+pub(crate) fn said(error: &io::Error, call: &str, path: &Path) -> StorageError {
     let kind = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => StorageErrorKind::Full,
         ErrorKind::NotFound => StorageErrorKind::Missing,

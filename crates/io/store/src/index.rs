@@ -5,40 +5,44 @@
 //! |---|---|---|
 //! | `topics` | `id` | number of the topic |
 //! | | `name` | its path |
-//! | `files` | `id` | number of the file of chunks |
+//! | `files` | `id` | number of the file |
 //! | | `bytes` | its bytes that are chunks; what is behind them was never committed |
 //! | | `live_bytes` | those of chunks that are in `chunks` |
+//! | | `day` | of a day file: which day, in days since 1970; null of a file of chunks |
 //! | `chunks` | `topic_id` | whose samples |
 //! | | `first_us`, `last_us` | microseconds since 1970 UTC; both are in one day |
 //! | | `id` | 1, 2, … in the order in which chunks came |
-//! | | `file_id`, `offset`, `bytes` | where it is |
+//! | | `file_id`, `offset`, `bytes` | where it is; in a day file `offset` is the number of the row group × 2^32 + the first of its rows, and `bytes` a share of the file |
 //! | | `samples` | how many |
-//! | | `summary` | what they are together, as `tieline_series::Summary` writes it |
+//! | | `summary` | what they are together, as `tieline_series::Summary` writes it; in a day file that of each hour |
+//! | `days` | `day` | a day that has chunks |
+//! | | `is_open` | 1 where some of them are in no day file |
+//! | | `ready_us` | not before this time they are to be |
 //! | `state` | `journal` | the sequence of the last journal record of which no sample is missing in chunks |
-//! | | `cutoff` | samples before this time were removed, in microseconds since 1970 |
 //! | | `migrated_topic`, `migrated_time`, `migrated_seq` | up to where an older store was moved into this one |
 //!
 //! A chunk is durable in its file before it is in the index. The schema's version is SQLite's `user_version`.
 
 use crate::StoreError;
 use crate::chunk_files::Extent;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
-use tieline_core::{Filter, Timestamp, Topic};
+use tieline_core::{Timestamp, Topic};
 
 /// Topic numbers kept in memory; beyond it all are forgotten and looked up again.
 const TOPICS_CACHED_MAX: usize = 1_000_000;
 /// How long a call waits for a reader that holds the file.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Microseconds of a day.
 pub const DAY_US: i64 = 86_400_000_000;
 
 /// One step a version, oldest first; a step that was released never changes.
 const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-    CREATE TABLE files (id INTEGER PRIMARY KEY, bytes INTEGER NOT NULL, live_bytes INTEGER NOT NULL);
+    CREATE TABLE files (id INTEGER PRIMARY KEY, bytes INTEGER NOT NULL, live_bytes INTEGER NOT NULL, day INTEGER);
+    CREATE TABLE days (day INTEGER PRIMARY KEY, is_open INTEGER NOT NULL, ready_us INTEGER NOT NULL);
     CREATE TABLE chunks (
         topic_id INTEGER NOT NULL, first_us INTEGER NOT NULL, id INTEGER NOT NULL, last_us INTEGER NOT NULL,
         file_id INTEGER NOT NULL, offset INTEGER NOT NULL, bytes INTEGER NOT NULL, samples INTEGER NOT NULL, summary BLOB NOT NULL,
@@ -48,9 +52,22 @@ const MIGRATIONS: [&str; 1] = ["
     INSERT INTO state VALUES ('journal', 0);
 "];
 
+/// A file that the index knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRow {
+    /// Its number.
+    pub number: u32,
+    /// Its bytes, as far as they are committed.
+    pub bytes: u64,
+    /// Of a day file: which day, in days since 1970; none of a file of chunks.
+    pub day: Option<i32>,
+}
+
 /// Where a chunk is, and what it says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkRow {
+    /// Its number, in the order in which they came. The index gives it.
+    pub number: i64,
     /// Whose samples.
     pub topic: u32,
     /// The time of the first sample.
@@ -63,6 +80,8 @@ pub struct ChunkRow {
     pub samples: u64,
     /// What they are together.
     pub summary: Vec<u8>,
+    /// Of samples in a day file: the day, in days since 1970.
+    pub day: Option<i32>,
 }
 
 /// How far an older store was moved: the last sample, by the number of its topic, its time and its place at that time.
@@ -82,7 +101,7 @@ pub struct Removed {
     /// How many samples they had.
     pub samples: u64,
     /// Files of which no chunk is left.
-    pub files: Vec<u32>,
+    pub files: Vec<FileRow>,
     /// Whether more are to be removed.
     pub more: bool,
 }
@@ -95,13 +114,15 @@ impl Index {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let mut db = Connection::open(path)?;
         db.busy_timeout(BUSY_WAIT)?;
-        // Has effect in a new file only: freed pages go back to the system in small steps.
+        // These have effect in a new file only. The hours of a topic's day fit into a large page; freed pages go back to the system
+        // in small steps.
+        db.pragma_update(None, "page_size", 16_384)?;
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         db.pragma_update(None, "journal_mode", "WAL")?;
         // A commit is durable: the journal lets go of its records right after it.
         db.pragma_update(None, "synchronous", "FULL")?;
         db.pragma_update(None, "cache_size", -16 * 1024)?;
-        db.pragma_update(None, "wal_autocheckpoint", 4000)?;
+        db.pragma_update(None, "wal_autocheckpoint", 1000)?;
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
         migrate(&mut db)?;
         let next_chunk =
@@ -123,9 +144,11 @@ impl Index {
     ///
     /// # Errors
     /// The file failed.
-    pub fn files(&self) -> Result<Vec<(u32, u64)>, StoreError> {
-        let mut statement = self.db.prepare_cached("SELECT id, bytes FROM files ORDER BY id")?;
-        let files = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
+    pub fn files(&self) -> Result<Vec<FileRow>, StoreError> {
+        let mut statement = self.db.prepare_cached("SELECT id, bytes, day FROM files ORDER BY id")?;
+        let files = statement.query_map([], |row| {
+            Ok(FileRow { number: row.get(0)?, bytes: row.get::<_, i64>(1)?.cast_unsigned(), day: row.get(2)? })
+        })?;
         Ok(files.collect::<Result<_, _>>()?)
     }
 
@@ -160,10 +183,17 @@ impl Index {
         {
             let mut insert = batch.prepare_cached("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
             let mut grow = batch.prepare_cached(
-                "INSERT INTO files VALUES (?1, ?2, ?3)
+                "INSERT INTO files VALUES (?1, ?2, ?3, NULL)
                  ON CONFLICT (id) DO UPDATE SET bytes = max(bytes, ?2), live_bytes = live_bytes + ?3",
             )?;
+            let mut days = batch
+                .prepare_cached("INSERT INTO days VALUES (?1, 1, 0) ON CONFLICT (day) DO UPDATE SET is_open = 1")?;
+            let mut last_day = None;
             for chunk in chunks {
+                let day = chunk.first.micros().div_euclid(DAY_US);
+                if last_day.replace(day) != Some(day) {
+                    days.execute([day])?;
+                }
                 let Extent { file, offset, bytes } = chunk.extent;
                 let (first, last) = (chunk.first.micros(), chunk.last.micros());
                 let (samples, offset) = (chunk.samples.cast_signed(), offset.cast_signed());
@@ -213,7 +243,7 @@ impl Index {
         Ok(first.zip(last).map(|(first, last)| (Timestamp::from_micros(first), Timestamp::from_micros(last))))
     }
 
-    /// Removes chunks that end before a time, about `samples_max` samples at most, and hides the samples before it.
+    /// Removes chunks that end before a time, about `samples_max` samples at most.
     ///
     /// # Errors
     /// The file failed; nothing is removed then.
@@ -237,15 +267,9 @@ impl Index {
             }
         }
         for (file, bytes) in &bytes_of {
-            let left: i64 = step
-                .prepare_cached("UPDATE files SET live_bytes = live_bytes - ?2 WHERE id = ?1 RETURNING live_bytes")?
-                .query_row(params![file, bytes], |row| row.get(0))?;
-            if left <= 0 {
-                removed.files.push(*file);
-            }
+            removed.files.extend(lighten(&step, *file, *bytes)?);
         }
-        let known = state(&step, "cutoff")?.unwrap_or(i64::MIN);
-        set_state(&step, "cutoff", cutoff.micros().max(known))?;
+        step.prepare_cached("DELETE FROM days WHERE day < ?")?.execute([cutoff.micros().div_euclid(DAY_US)])?;
         step.commit()?;
         self.live_bytes -= bytes_of.values().sum::<i64>().cast_unsigned();
         if removed.samples > 0 {
@@ -254,14 +278,96 @@ impl Index {
         Ok(removed)
     }
 
+    /// The first day that has chunks which are in no day file, of those before a day and ready at a time.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn open_day(&self, before: i32, now: Timestamp) -> Result<Option<i32>, StoreError> {
+        let mut statement =
+            self.db.prepare_cached("SELECT min(day) FROM days WHERE is_open = 1 AND day < ?1 AND ready_us <= ?2")?;
+        Ok(statement.query_row(params![before, now.micros()], |row| row.get(0))?)
+    }
+
+    /// A number for a file that is to be written.
+    ///
+    /// # Errors
+    /// `Full`, or the file failed.
+    pub fn new_file(&mut self) -> Result<u32, StoreError> {
+        let next: u32 = self.db.query_row(
+            "SELECT 1 + max(coalesce((SELECT max(id) FROM files), 0), coalesce((SELECT value FROM state WHERE key = 'file'), 0))",
+            [],
+            |row| row.get(0),
+        )?;
+        set_state(&self.db, "file", next.into())?;
+        Ok(next)
+    }
+
+    /// Enters a day file that is durable, in place of chunks that it was made of. Until `ready` no other is to be made of the day.
+    /// Says which files no chunk is left of.
+    ///
+    /// # Errors
+    /// `Full`, or the file failed; nothing is changed then.
+    pub fn commit_day(
+        &mut self,
+        file: FileRow,
+        rows: &[ChunkRow],
+        replaced: &[ChunkRow],
+        ready: Timestamp,
+    ) -> Result<Vec<FileRow>, StoreError> {
+        let batch = self.db.transaction()?;
+        let (mut id, mut bytes_of) = (self.next_chunk, HashMap::<u32, i64>::new());
+        let mut live_bytes = self.live_bytes;
+        for chunk in replaced {
+            let key = params![chunk.topic, chunk.first.micros(), chunk.number];
+            let mut delete =
+                batch.prepare_cached("DELETE FROM chunks WHERE topic_id = ? AND first_us = ? AND id = ?")?;
+            // Retention may have removed it since.
+            if delete.execute(key)? > 0 {
+                *bytes_of.entry(chunk.extent.file).or_default() += i64::from(chunk.extent.bytes);
+            }
+        }
+        batch.prepare_cached("INSERT INTO files VALUES (?, ?, ?, ?)")?.execute(params![
+            file.number,
+            file.bytes.cast_signed(),
+            0,
+            file.day
+        ])?;
+        {
+            let mut insert = batch.prepare_cached("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+            for chunk in rows {
+                let Extent { file, offset, bytes } = chunk.extent;
+                let (first, last) = (chunk.first.micros(), chunk.last.micros());
+                let (samples, offset) = (chunk.samples.cast_signed(), offset.cast_signed());
+                insert.execute(params![chunk.topic, first, id, last, file, offset, bytes, samples, chunk.summary])?;
+                *bytes_of.entry(file).or_default() -= i64::from(bytes);
+                id += 1;
+            }
+        }
+        let mut empty = Vec::new();
+        for (file, bytes) in &bytes_of {
+            empty.extend(lighten(&batch, *file, *bytes)?);
+            live_bytes = live_bytes.saturating_add_signed(-bytes);
+        }
+        let is_open =
+            "EXISTS (SELECT 1 FROM topics JOIN chunks ON topic_id = topics.id JOIN files ON files.id = file_id
+             WHERE first_us >= ?1 * 86400000000 AND first_us < (?1 + 1) * 86400000000 AND files.day IS NULL)";
+        batch
+            .prepare_cached(&format!("INSERT OR REPLACE INTO days VALUES (?1, {is_open}, ?2)"))?
+            .execute(params![file.day, ready.micros()])?;
+        set_state(&batch, "chunk", id)?;
+        batch.commit()?;
+        (self.next_chunk, self.live_bytes) = (id, live_bytes);
+        Ok(empty)
+    }
+
     /// Forgets files of which no chunk is left.
     ///
     /// # Errors
     /// The file failed.
-    pub fn forget(&mut self, files: &[u32]) -> Result<(), StoreError> {
+    pub fn forget(&mut self, files: &[FileRow]) -> Result<(), StoreError> {
         let step = self.db.transaction()?;
         for file in files {
-            step.prepare_cached("DELETE FROM files WHERE id = ? AND live_bytes <= 0")?.execute([file])?;
+            step.prepare_cached("DELETE FROM files WHERE id = ? AND live_bytes <= 0")?.execute([file.number])?;
         }
         Ok(step.commit()?)
     }
@@ -275,6 +381,16 @@ impl Index {
         let used = pragma("page_count")? - pragma("freelist_count")?;
         Ok((used * pragma("page_size")?).cast_unsigned() + self.live_bytes)
     }
+}
+
+/// A file has fewer bytes of chunks. Says which file, where none are left.
+fn lighten(step: &Transaction<'_>, file: u32, bytes: i64) -> Result<Option<FileRow>, StoreError> {
+    let (left, row): (i64, FileRow) = step
+        .prepare_cached("UPDATE files SET live_bytes = live_bytes - ?2 WHERE id = ?1 RETURNING live_bytes, bytes, day")?
+        .query_row(params![file, bytes], |row| {
+            Ok((row.get(0)?, FileRow { number: file, bytes: row.get::<_, i64>(1)?.cast_unsigned(), day: row.get(2)? }))
+        })?;
+    Ok((left <= 0).then_some(row))
 }
 
 fn numbers<'t>(
@@ -325,7 +441,7 @@ fn topic_number(batch: &Transaction<'_>, topic: &Topic) -> Result<u32, StoreErro
     })
 }
 
-fn state(db: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
+pub(crate) fn state(db: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
     let mut statement = db.prepare_cached("SELECT value FROM state WHERE key = ?")?;
     Ok(statement.query_row([key], |row| row.get(0)).optional()?)
 }
@@ -349,138 +465,8 @@ fn migrate(db: &mut Connection) -> Result<(), StoreError> {
 }
 
 /// The file's version, if this release knows it.
-fn check(db: &Connection) -> Result<i64, StoreError> {
+pub(crate) fn check(db: &Connection) -> Result<i64, StoreError> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let found = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > known { Err(StoreError::Newer(found, known)) } else { Ok(found) }
-}
-
-/// Opens a SQLite file to read, whether a node runs on it or not.
-pub(crate) fn open_reading(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let checked = |db: Connection| {
-        db.busy_timeout(BUSY_WAIT)?;
-        db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
-        Ok(db)
-    };
-    match Connection::open_with_flags(path, flags).map_err(StoreError::from).and_then(checked) {
-        // A folder that cannot be written holds no running node: nothing changes below the reader.
-        Err(StoreError::Failed(error)) => match path.to_str().filter(|_| path.exists()) {
-            Some(text) => {
-                let escaped = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-                checked(Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)?)
-            }
-            None => Err(error.into()),
-        },
-        opened => opened,
-    }
-}
-
-/// The reading side of the index; one a thread.
-pub struct IndexReader {
-    db: Connection,
-}
-
-impl IndexReader {
-    /// Opens the index, whether a node runs on it or not.
-    ///
-    /// # Errors
-    /// There is none, or it was written by a newer release, or it cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let db = open_reading(path)?;
-        check(&db)?;
-        Ok(Self { db })
-    }
-
-    /// See [`Index::position`].
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn position(&self) -> Result<u64, StoreError> {
-        Ok(state(&self.db, "journal")?.unwrap_or(0).cast_unsigned())
-    }
-
-    /// Samples before this time were removed.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn cutoff(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(state(&self.db, "cutoff")?.map(Timestamp::from_micros))
-    }
-
-    /// The topics that have a history, by name, with their numbers.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn topics(&self, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
-        topics(&self.db, filter)
-    }
-
-    /// The chunks of a topic that may have samples from a time on and before another, in the order in which they came.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn chunks(&self, topic: u32, from: Timestamp, to: Timestamp) -> Result<Vec<ChunkRow>, StoreError> {
-        // A chunk is in one day: what begins earlier than the day of `from` ends before it.
-        let day = day_of(from.micros());
-        let mut statement = self.db.prepare_cached(
-            "SELECT topic_id, first_us, last_us, file_id, offset, bytes, samples, summary, id FROM chunks
-             WHERE topic_id = ?1 AND first_us >= ?2 AND first_us < ?3 AND last_us >= ?4",
-        )?;
-        let found = statement.query_map(params![topic, day, to.micros(), from.micros()], |row| {
-            Ok((row.get::<_, i64>(8)?, chunk_row(row)?))
-        })?;
-        let mut found: Vec<(i64, ChunkRow)> = found.collect::<Result<_, _>>()?;
-        found.sort_by_key(|(id, _)| *id);
-        Ok(found.into_iter().map(|(_, chunk)| chunk).collect())
-    }
-
-    /// When the day begins that has the last chunk of a topic that begins before a time.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn day_before(&self, topic: u32, before: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let mut statement =
-            self.db.prepare_cached("SELECT max(first_us) FROM chunks WHERE topic_id = ?1 AND first_us < ?2")?;
-        let found: Option<i64> = statement.query_row(params![topic, before.micros()], |row| row.get(0))?;
-        Ok(found.map(|first| Timestamp::from_micros(day_of(first))))
-    }
-}
-
-/// When the day of a time begins.
-const fn day_of(micros: i64) -> i64 {
-    micros.div_euclid(DAY_US).saturating_mul(DAY_US)
-}
-
-fn chunk_row(row: &Row<'_>) -> rusqlite::Result<ChunkRow> {
-    let time = |place| row.get(place).map(Timestamp::from_micros);
-    let offset = row.get::<_, i64>(4)?.cast_unsigned();
-    Ok(ChunkRow {
-        topic: row.get(0)?,
-        first: time(1)?,
-        last: time(2)?,
-        extent: Extent { file: row.get(3)?, offset, bytes: row.get(5)? },
-        samples: row.get::<_, i64>(6)?.cast_unsigned(),
-        summary: row.get(7)?,
-    })
-}
-
-/// The topics of a file, by name, with their numbers.
-pub(crate) fn topics(db: &Connection, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
-    let mut found = Vec::new();
-    let sql = if filter.contains(['+', '#']) {
-        "SELECT id, name FROM topics WHERE ?1 <> '' ORDER BY name"
-    } else {
-        "SELECT id, name FROM topics WHERE name = ?1"
-    };
-    let mut statement = db.prepare_cached(sql)?;
-    let mut rows = statement.query([filter.as_str()])?;
-    while let Some(row) = rows.next()? {
-        let name = row.get_ref(1)?.as_str().map_err(|_| StoreError::Damaged("a topic is no text".into()))?;
-        if filter.matches(name) {
-            let topic = Topic::new(name).map_err(|e| StoreError::Damaged(e.to_string()))?;
-            found.push((row.get(0)?, topic));
-        }
-    }
-    Ok(found)
 }

@@ -8,21 +8,25 @@
 //! Read first: `index.rs`, then `chunk_files.rs`.
 
 mod chunk_files;
+mod day_file;
 mod error;
 mod export;
 mod files;
 mod index;
+mod index_reader;
 mod older;
 mod parquet_file;
 mod row;
 #[cfg(test)]
 mod tests;
 
-pub use chunk_files::{ChunkFiles, Extent, read_chunk};
+pub use chunk_files::{ChunkFiles, Extent, file_name, read_chunk};
+pub use day_file::{DayFile, DayPlace, DayWriter, Fields};
 pub use error::StoreError;
 pub use export::{ExportError, Format, export};
 pub use files::FolderStorage;
-pub use index::{ChunkRow, DAY_US, Index, IndexReader, Moved, Removed};
+pub use index::{ChunkRow, DAY_US, FileRow, Index, Moved, Removed};
+pub use index_reader::IndexReader;
 pub use older::{OlderStore, Page};
 pub use row::{Place, PlaceError, Row};
 

@@ -14,8 +14,16 @@ pub struct Row {
     pub point: Point,
     /// How many samples it stands for; 1 for a sample itself.
     pub count: u64,
+    /// How many rows of the same topic and time are before it.
+    pub number: u64,
+}
+
+impl Row {
     /// Where to go on behind this row.
-    pub place: Place,
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place { time_us: self.point.time.micros(), number: self.number, topic: self.topic.clone() }
+    }
 }
 
 /// A row's place in an answer. As text: `<microseconds>.<number>.<topic>`.

@@ -1,6 +1,8 @@
 //! Output formats, and the index as its users see it.
 
-use crate::{ChunkRow, DAY_US, Extent, Format, Index, IndexReader, OlderStore, Place, Row, StoreError, export};
+use crate::{
+    ChunkRow, DAY_US, Extent, FileRow, Format, Index, IndexReader, OlderStore, Place, Row, StoreError, export,
+};
 use std::path::PathBuf;
 use tempfile::TempDir;
 use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Value};
@@ -11,8 +13,7 @@ fn at(micros: i64) -> Timestamp {
 
 fn row(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> Row {
     let topic = Topic::new(topic).unwrap();
-    let place = Place { time_us: micros, number: 0, topic: topic.clone() };
-    Row { topic, point: Point { value: value.into(), quality, time: at(micros) }, count: 1, place }
+    Row { topic, point: Point { value: value.into(), quality, time: at(micros) }, count: 1, number: 0 }
 }
 
 fn exported(rows: &[Row], format: &str) -> Vec<u8> {
@@ -88,7 +89,7 @@ fn parquet_says_what_the_rows_say() {
 
 fn chunk(topic: u32, first: i64, last: i64, file: u32) -> ChunkRow {
     let extent = Extent { file, offset: 0, bytes: 100 };
-    ChunkRow { topic, first: at(first), last: at(last), extent, samples: 10, summary: vec![7] }
+    ChunkRow { number: 0, topic, first: at(first), last: at(last), extent, samples: 10, summary: vec![7], day: None }
 }
 
 fn index() -> (TempDir, PathBuf, Index) {
@@ -110,8 +111,9 @@ fn chunks_are_found_by_topic_and_time() {
     let (_folder, path, mut index) = index();
     assert_eq!(numbers(&mut index, &["a", "b", "b", "a"]), [1, 2, 2, 1]);
     let day = DAY_US;
-    let chunks = [chunk(1, 5, 9, 1), chunk(1, 0, 3, 1), chunk(1, day + 1, day + 2, 2), chunk(2, 6, 6, 2)];
+    let mut chunks = [chunk(1, 5, 9, 1), chunk(1, 0, 3, 1), chunk(1, day + 1, day + 2, 2), chunk(2, 6, 6, 2)];
     index.commit(&chunks, 7, None).unwrap();
+    chunks.iter_mut().zip(1..).for_each(|(chunk, number)| chunk.number = number);
     let reader = IndexReader::open(&path).unwrap();
     let found = |from, to| reader.chunks(1, at(from), at(to)).unwrap();
     assert_eq!(found(i64::MIN, i64::MAX), chunks[..3]);
@@ -123,7 +125,8 @@ fn chunks_are_found_by_topic_and_time() {
     drop(index);
     let mut index = Index::open(&path).unwrap();
     assert_eq!(numbers(&mut index, &["c", "b"]), [3, 2]);
-    assert_eq!((index.position().unwrap(), index.files().unwrap()), (7, vec![(1, 100), (2, 100)]));
+    let files = [1, 2].map(|number| FileRow { number, bytes: 100, day: None });
+    assert_eq!((index.position().unwrap(), index.files().unwrap()), (7, files.to_vec()));
     let names = reader.topics(&Filter::new("#").unwrap()).unwrap();
     assert_eq!(
         names.iter().map(|(number, topic)| (*number, topic.as_str())).collect::<Vec<_>>(),
@@ -133,19 +136,47 @@ fn chunks_are_found_by_topic_and_time() {
 
 #[test]
 fn what_is_removed_frees_files() {
-    let (_folder, path, mut index) = index();
+    let (_folder, _, mut index) = index();
     numbers(&mut index, &["a", "b"]);
     index.commit(&[chunk(1, 0, 9, 1), chunk(2, 0, 9, 1), chunk(2, 5, 20, 2), chunk(2, 30, 40, 3)], 1, None).unwrap();
     let before = index.bytes().unwrap();
     let removed = index.remove_before(at(10), 10).unwrap();
     assert_eq!((removed.samples, removed.more, removed.files.len()), (10, true, 0));
     let removed = index.remove_before(at(10), 10).unwrap();
-    assert_eq!((removed.samples, removed.more, &removed.files), (10, false, &vec![1]));
+    let file = FileRow { number: 1, bytes: 100, day: None };
+    assert_eq!((removed.samples, removed.more, &removed.files), (10, false, &vec![file]));
     index.forget(&removed.files).unwrap();
     assert_eq!(index.files().unwrap().len(), 2);
     assert_eq!(before - index.bytes().unwrap(), 200);
+    assert_eq!(index.oldest().unwrap(), Some((at(5), at(20))));
+}
+
+#[test]
+fn a_day_file_takes_the_place_of_chunks() {
+    let (_folder, path, mut index) = index();
+    numbers(&mut index, &["a", "b"]);
+    let day = DAY_US;
+    index.commit(&[chunk(1, 0, 9, 1), chunk(2, 5, 9, 1), chunk(1, day, day, 2)], 1, None).unwrap();
+    let open_day = |index: &Index, before| index.open_day(before, at(100)).unwrap();
+    assert_eq!((open_day(&index, 0), open_day(&index, 1), open_day(&index, 2)), (None, Some(0), Some(0)));
     let reader = IndexReader::open(&path).unwrap();
-    assert_eq!((reader.cutoff().unwrap(), index.oldest().unwrap()), (Some(at(10)), Some((at(5), at(20)))));
+    let replaced: Vec<ChunkRow> =
+        [1, 2].iter().flat_map(|topic| reader.chunks(*topic, at(0), at(day)).unwrap()).collect();
+    // A late chunk, and one that retention removed meanwhile.
+    index.commit(&[chunk(2, 7, 8, 2)], 2, None).unwrap();
+    assert_eq!(index.remove_before(at(10), 0).unwrap().samples, 0);
+    let number = index.new_file().unwrap();
+    assert_eq!((number, index.new_file().unwrap()), (3, 4));
+    let file = FileRow { number, bytes: 77, day: Some(0) };
+    let rows = [ChunkRow { day: Some(0), extent: Extent { file: 3, offset: 0, bytes: 77 }, ..chunk(1, 0, 9, 3) }];
+    let before = index.bytes().unwrap();
+    let empty = index.commit_day(file, &rows, &replaced, at(50)).unwrap();
+    assert_eq!(empty, [FileRow { number: 1, bytes: 100, day: None }]);
+    assert_eq!(before - index.bytes().unwrap(), 200 - 77);
+    let found = reader.chunks(1, at(0), at(day)).unwrap();
+    assert_eq!((found.len(), found[0].day, reader.chunks(2, at(0), at(day)).unwrap().len()), (1, Some(0), 1));
+    // The late one is to be merged, but not at once.
+    assert_eq!((index.open_day(1, at(49)).unwrap(), index.open_day(1, at(50)).unwrap()), (None, Some(0)));
 }
 
 #[test]
@@ -153,7 +184,7 @@ fn a_full_disk_enters_nothing_and_passes() {
     let (_folder, path, mut index) = index();
     numbers(&mut index, &["a"]);
     let chunks: Vec<ChunkRow> = (0..5000).map(|n| ChunkRow { summary: vec![0; 90], ..chunk(1, n, n, 1) }).collect();
-    index.limit_pages(20);
+    index.limit_pages(12);
     for _ in 0..3 {
         assert!(matches!(index.commit(&chunks, 2, None), Err(StoreError::Full)));
         let many: Vec<Topic> = (0..5000).map(|n| Topic::new(&format!("topic/{n}")).unwrap()).collect();

@@ -66,7 +66,7 @@ pub fn threads_cpu_s_of(process: u32) -> Result<BTreeMap<u32, f64>> {
 }
 
 /// Processor time of the threads of a process at a moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ThreadTimes {
     /// Seconds by number.
     times: BTreeMap<u32, f64>,

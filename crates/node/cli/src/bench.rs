@@ -30,7 +30,12 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             let rows = control::run(&control::Options { devices, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, control::COLUMNS, shape(json))?;
         }
-        BenchVerb::History { points, rounds, json } => {
+        BenchVerb::History { queries: Some(topics), days, json, .. } => {
+            let options = history::queries::Options { topics, days };
+            let rows = history::queries::run(options, &Progress::new(true))?;
+            write_rows(&mut stdout(), &rows, history::queries::COLUMNS, shape(json))?;
+        }
+        BenchVerb::History { points, rounds, json, .. } => {
             let rows = history::run(&history::Options { points, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::COLUMNS, shape(json))?;
         }

@@ -102,8 +102,10 @@ pub struct HistoryStatus {
     pub memory_bytes: u64,
     /// Chunks of samples written.
     pub chunks: u64,
-    /// Bytes of chunks written.
+    /// Bytes of chunks and of day files written.
     pub chunk_bytes: u64,
+    /// Days that were closed.
+    pub closed_days: u64,
     /// How far what an earlier release stored was moved; none where nothing is to be moved.
     pub migration: Option<Migration>,
     /// How long the last write and sync of the journal took.
@@ -120,6 +122,7 @@ impl HistoryStatus {
         self.memory_bytes = size.memory_bytes;
         self.chunks = size.chunks;
         self.chunk_bytes = size.written_bytes;
+        self.closed_days = size.closed_days;
     }
 
     /// Journal records that the store has not taken.

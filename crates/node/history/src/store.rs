@@ -73,6 +73,12 @@ pub(crate) trait Store: Send {
     /// It failed.
     fn retain(&mut self, retention: &Retention, now: Timestamp, samples_max: u64) -> Result<Retained, StoreError>;
 
+    /// Goes on to bring what is complete into its final form. Says whether there is something to do: call again soon then.
+    ///
+    /// # Errors
+    /// `Full`, or it failed; it is tried again.
+    fn compact(&mut self, now: Timestamp) -> Result<bool, StoreError>;
+
     /// Moves some of what an earlier release stored; none where nothing is left to be moved.
     ///
     /// # Errors
@@ -94,6 +100,8 @@ pub(crate) struct Size {
     pub(crate) chunks: u64,
     /// Bytes written to the disk since the start, without the index.
     pub(crate) written_bytes: u64,
+    /// Days closed since the start.
+    pub(crate) closed_days: u64,
 }
 
 /// Why a store did not do what it was asked to, by blame; in the store's words.

@@ -14,6 +14,8 @@ use tracing::{info, warn};
 const BATCH_POINTS: usize = 20_000;
 /// Bytes of journal of one transaction, give or take a record.
 const BATCH_BYTES: usize = 8 << 20;
+/// How often it is looked whether a day is written.
+const COMPACT_EVERY: Duration = Duration::from_millis(500);
 /// Samples that retention removes between two batches, give or take a chunk.
 const RETAIN_SAMPLES: u64 = 2_000_000;
 
@@ -168,9 +170,17 @@ impl<S: Storage> StoreThread<S> {
         self.board.write(Disk::Store, true);
         let retained = self.store.retain(&self.options.retention, utc(), RETAIN_SAMPLES);
         self.board.write(Disk::Store, false);
+        let compacted = self.store.compact(utc());
+        if let Err(error) = &compacted {
+            warn!(%error, "a day of the history cannot be closed; it is tried again");
+        }
         match retained {
             Ok(step) => {
-                let pause = if step.more { Duration::ZERO } else { self.options.retain_every };
+                let pause = match (step.more, compacted) {
+                    (true, _) => Duration::ZERO,
+                    (false, Ok(true)) => COMPACT_EVERY.min(self.options.retain_every),
+                    (false, Ok(false) | Err(_)) => self.options.retain_every,
+                };
                 self.retain_at = Instant::now() + pause;
                 let (size, released) = (self.store.size(), self.store.position());
                 self.board.note(|notes| {

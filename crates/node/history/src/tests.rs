@@ -242,6 +242,9 @@ impl Store for FillingStore {
     fn retain(&mut self, retention: &Retention, now: Timestamp, samples_max: u64) -> Result<Retained, StoreError> {
         self.0.retain(retention, now, samples_max)
     }
+    fn compact(&mut self, now: Timestamp) -> Result<bool, StoreError> {
+        self.0.compact(now)
+    }
     fn migrate(&mut self) -> Result<Option<Migration>, StoreError> {
         self.0.migrate()
     }

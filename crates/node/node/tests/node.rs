@@ -96,8 +96,7 @@ fn start_node(folder: &Path, field: &Field) -> Node {
 fn start_node_with(folder: &Path, field: &Field, device: &str) -> Node {
     std::fs::write(folder.join("relay.csv"), POINTS).unwrap();
     let text = format!(
-        "[http]\nlisten = '127.0.0.1:0'\n[mqtt]\nlisten = '127.0.0.1:0'\n[history]\nkeep = '36500d'\n\
-         [device.relay]\ntopic = 'site/relay'\n\
+        "[http]\nlisten = '127.0.0.1:0'\n[mqtt]\nlisten = '127.0.0.1:0'\n[device.relay]\ntopic = 'site/relay'\n\
          protocol = 'dnp3'\naddress = '{}'\npoints = 'relay.csv'\n{device}[device.relay.dnp3]\noutstation = 10\n",
         field.address
     );

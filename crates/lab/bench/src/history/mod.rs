@@ -6,6 +6,7 @@
 //! (`fdatasync`), and answers them.
 
 mod plain;
+pub mod queries;
 
 use crate::process;
 use crate::report::Progress;
@@ -311,6 +312,15 @@ mod tests {
             assert!(figures.points_per_s_synced > 0.0 && figures.points_per_s_queryable > 0.0, "{figures:?}");
             assert!(figures.journal_bytes_per_point > 5.0 && figures.store_bytes_per_point > 5.0, "{figures:?}");
             assert!(figures.batches_per_sync >= 1.0, "{figures:?}");
+        }
+    }
+
+    #[test]
+    fn a_day_is_stored_closed_and_asked_for() {
+        let rows = queries::run(queries::Options { topics: 4, days: 2 }, &Progress::new(false)).unwrap();
+        assert_eq!(rows.iter().map(|row| row.form).collect::<Vec<_>>(), ["chunks", "closed days"]);
+        for row in rows {
+            assert!(row.disk_bytes_per_point < 6.0 && row.points == 4 * 2 * 86_400, "{row:?}");
         }
     }
 }

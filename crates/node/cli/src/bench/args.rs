@@ -82,6 +82,12 @@ pub enum BenchVerb {
         /// Measurements of each row, and of its floor
         #[arg(long, default_value_t = 3, value_parser = some)]
         rounds: usize,
+        /// Store whole days of so many topics and time questions about them, in place of the other rows
+        #[arg(long, value_name = "TOPICS")]
+        queries: Option<usize>,
+        /// Days of each topic, a value a second
+        #[arg(long, default_value_t = 1, requires = "queries")]
+        days: usize,
         /// Print one JSON array
         #[arg(long)]
         json: bool,

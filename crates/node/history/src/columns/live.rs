@@ -3,26 +3,49 @@
 use crate::queue::lock;
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use tieline_core::Timestamp;
 use tieline_series::{Column, Heads};
 
-/// The heads of a store, while a thread of this process writes it. It is held for no longer than it takes to add a batch of samples
+/// What a store has in memory, while a thread of this process writes it. It is held for no longer than it takes to add a batch of samples
 /// or to copy a head: never while something is written to the disk.
 #[derive(Clone, Default)]
-pub(crate) struct Live(Arc<Mutex<Option<Heads>>>);
+pub(crate) struct Live(Arc<Mutex<Option<Open>>>);
+
+struct Open {
+    heads: Heads,
+    /// Samples before it are too old to be kept: chunks that have others, too, are still there.
+    cutoff: Option<Timestamp>,
+}
 
 impl Live {
-    pub(super) fn set(&self, heads: Option<Heads>) {
-        *lock(&self.0) = heads;
+    pub(super) fn open(&self, heads: Heads) {
+        *lock(&self.0) = Some(Open { heads, cutoff: None });
+    }
+
+    pub(super) fn close(&self) {
+        *lock(&self.0) = None;
     }
 
     /// Does something with the heads of an open store.
     pub(super) fn with<T: Default>(&self, act: impl FnOnce(&mut Heads) -> T) -> T {
-        lock(&self.0).as_mut().map(act).unwrap_or_default()
+        lock(&self.0).as_mut().map(|open| act(&mut open.heads)).unwrap_or_default()
+    }
+
+    /// Samples before that time are hidden from here on.
+    pub(super) fn cut_off(&self, time: Timestamp) {
+        if let Some(open) = lock(&self.0).as_mut() {
+            open.cutoff = open.cutoff.max(Some(time));
+        }
     }
 
     /// The samples of a topic that may be in no chunk; none where no store is open.
     pub(super) fn columns(&self, topic: u32) -> Option<Vec<Arc<Column>>> {
-        lock(&self.0).as_ref().map(|heads| heads.columns(topic))
+        lock(&self.0).as_ref().map(|open| open.heads.columns(topic))
+    }
+
+    /// From where on samples are shown.
+    pub(super) fn cutoff(&self) -> Option<Timestamp> {
+        lock(&self.0).as_ref().and_then(|open| open.cutoff)
     }
 
     pub(super) fn is_open(&self) -> bool {

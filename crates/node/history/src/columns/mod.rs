@@ -3,20 +3,25 @@
 //! ```text
 //! append ─▶ heads ─ sealed ─▶ chunk bytes ─▶ file, synced ─▶ index, committed ─▶ heads release them
 //!             └──────────── read meanwhile (`reader`) ──────────────┘
+//!                                                  closed days: chunks ─▶ Parquet (`compaction`)
 //! ```
 //!
 //! A sample is in a head until its chunk is in the index. Who reads takes the heads first, then the index: a sample that moves
 //! meanwhile is met twice, and equal samples of one time are one.
 
+mod compaction;
 pub(crate) mod live;
 mod migration;
+mod parts;
 pub(crate) mod question;
 pub(crate) mod reader;
 pub(crate) mod rows;
+mod source;
 #[cfg(test)]
 mod tests;
 
 use crate::store::{Entry, Migration, Retained, Retention, Size, Store, StoreError};
+use compaction::{Compacted, Compaction};
 use live::Live;
 use migration::Mover;
 use std::path::{Path, PathBuf};
@@ -24,10 +29,16 @@ use std::time::Duration;
 use tieline_core::{Storage, Timestamp};
 use tieline_journal::Seq;
 use tieline_series::{Column, HeadLimits, Heads, Origin, Sample, Sealed, encode};
-use tieline_store::{ChunkFiles, ChunkRow, DAY_US, Extent, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved};
+use tieline_store::{
+    ChunkFiles, ChunkRow, DAY_US, Extent, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved, file_name,
+};
 
 /// Bytes of chunks that are written, synced and committed together, give or take a head.
 const FLUSH_BYTES: usize = 8 << 20;
+/// How long after its end a day is closed: late samples come until then.
+const CLOSED_AFTER: Duration = Duration::from_secs(3600);
+/// How long a day file stays before late samples are merged into another.
+const MERGED_AFTER: Duration = Duration::from_secs(6 * 3600);
 /// How far the bound of age moves before chunks are looked for that are behind it.
 const CUTOFF_STEP: Duration = Duration::from_secs(60);
 
@@ -42,8 +53,11 @@ pub(crate) struct Columns<S> {
     taken: Seq,
     cutoff: Option<Timestamp>,
     mover: Option<Mover>,
+    data: PathBuf,
+    compaction: Option<Compaction>,
     chunks: u64,
     written_bytes: u64,
+    closed_days: u64,
     numbers: Vec<u32>,
 }
 
@@ -77,9 +91,39 @@ impl<S: Storage> Columns<S> {
         let files = ChunkFiles::open(storage, &index.files()?, file_bytes).map_err(tieline_store::StoreError::from)?;
         let mover = Mover::open(data, &mut index)?;
         let position = Seq(index.position()?);
-        live.set(Some(Heads::new(HeadLimits { bytes_max: memory_bytes, ..HeadLimits::default() })));
-        let (cutoff, numbers) = (None, Vec::new());
-        Ok(Self { files, index, live, position, taken: position, cutoff, mover, chunks: 0, written_bytes: 0, numbers })
+        live.open(Heads::new(HeadLimits { bytes_max: memory_bytes, ..HeadLimits::default() }));
+        Ok(Self {
+            files,
+            index,
+            live,
+            position,
+            taken: position,
+            cutoff: None,
+            mover,
+            data: data.to_owned(),
+            compaction: None,
+            chunks: 0,
+            written_bytes: 0,
+            closed_days: 0,
+            numbers: Vec::new(),
+        })
+    }
+
+    /// A day file takes the place of the chunks that it was made of.
+    fn enter_day(&mut self, day: i32, done: Compacted, now: Timestamp) -> Result<(), StoreError> {
+        let Compacted { file, rows, replaced, samples } = done;
+        let empty = self.index.commit_day(file, &rows, &replaced, now.later(MERGED_AFTER))?;
+        self.files.remove(&empty).map_err(tieline_store::StoreError::from)?;
+        self.index.forget(&empty)?;
+        self.written_bytes += file.bytes;
+        self.closed_days += 1;
+        tracing::info!(
+            file = file_name(file.number, Some(day)),
+            samples,
+            bytes = file.bytes,
+            "a day of the history is closed"
+        );
+        Ok(())
     }
 
     /// Writes what is sealed. What could not be written stays in memory, and can be read there.
@@ -123,10 +167,12 @@ impl<S: Storage> Columns<S> {
                 let extent = Extent { file: 0, offset: offset as u64, bytes: length };
                 let mut words = Vec::new();
                 summary.put(&mut words);
-                rows.push(ChunkRow { topic, first, last, extent, samples: part.len() as u64, summary: words });
+                let samples = part.len() as u64;
+                rows.push(ChunkRow { number: 0, topic, first, last, extent, samples, summary: words, day: None });
             }
         }
-        let (file, start) = self.files.append(&bytes).map_err(tieline_store::StoreError::from)?;
+        let index = &mut self.index;
+        let (file, start) = self.files.append(&bytes, || index.new_file())?;
         for row in &mut rows {
             row.extent = Extent { file, offset: start + row.extent.offset, ..row.extent };
         }
@@ -177,10 +223,7 @@ impl<S: Storage + Send> Store for Columns<S> {
     }
 
     fn retain(&mut self, retention: &Retention, now: Timestamp, samples_max: u64) -> Result<Retained, StoreError> {
-        let before = |age: Duration| {
-            let micros = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-            Timestamp::from_micros(now.micros().saturating_sub(micros))
-        };
+        let before = |age: Duration| Timestamp::from_micros(now.micros().saturating_sub(micros(age)));
         let by_size = match retention.bytes {
             Some(bytes) if self.index.bytes()? > bytes => self.index.oldest()?.map(|(first, last)| {
                 // A twentieth of the span, and the oldest chunk at least.
@@ -193,6 +236,7 @@ impl<S: Storage + Send> Store for Columns<S> {
         let is_new = |cutoff: &Timestamp| self.cutoff.is_none_or(|last| *cutoff >= last.later(CUTOFF_STEP));
         let by_age = retention.age.map(before).filter(is_new);
         let Some(cutoff) = by_age.max(by_size) else { return Ok(Retained::default()) };
+        self.live.cut_off(cutoff);
         self.live.with(|heads| heads.seal_ending_before(cutoff));
         self.flush()?;
         let removed = self.index.remove_before(cutoff, samples_max)?;
@@ -203,6 +247,30 @@ impl<S: Storage + Send> Store for Columns<S> {
         }
         let more = removed.more || (by_size.is_some() && removed.samples > 0);
         Ok(Retained { removed: removed.samples, more })
+    }
+
+    fn compact(&mut self, now: Timestamp) -> Result<bool, StoreError> {
+        if let Some(compaction) = self.compaction.take() {
+            let day = compaction.day();
+            match compaction.poll() {
+                Err(under_way) => self.compaction = Some(under_way),
+                Ok(done) => self.enter_day(day, done?, now)?,
+            }
+            return Ok(true);
+        }
+        // What an earlier release has is moved first, lest days are written twice.
+        if self.mover.is_some() {
+            return Ok(false);
+        }
+        let closed = now.micros().saturating_sub(micros(CLOSED_AFTER)).div_euclid(DAY_US);
+        let before = i32::try_from(closed).unwrap_or(i32::MAX);
+        let Some(day) = self.index.open_day(before, now)? else { return Ok(false) };
+        let end = Timestamp::from_micros(i64::from(day).saturating_add(1).saturating_mul(DAY_US));
+        self.live.with(|heads| heads.seal_beginning_before(end));
+        self.flush()?;
+        let number = self.index.new_file()?;
+        self.compaction = Some(Compaction::start(&self.data, day, number)?);
+        Ok(true)
     }
 
     fn migrate(&mut self) -> Result<Option<Migration>, StoreError> {
@@ -220,13 +288,18 @@ impl<S: Storage + Send> Store for Columns<S> {
             memory_bytes: self.live.with(|heads| heads.bytes() as u64),
             chunks: self.chunks,
             written_bytes: self.written_bytes,
+            closed_days: self.closed_days,
         }
     }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 impl<S> Drop for Columns<S> {
     fn drop(&mut self) {
         // What is in heads is in the journal: who reads takes it from there.
-        self.live.set(None);
+        self.live.close();
     }
 }

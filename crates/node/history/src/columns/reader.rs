@@ -4,11 +4,12 @@ use super::folder_of;
 use super::live::Live;
 use super::question::HistoryQuery;
 use super::rows::Rows;
+use super::source::Loader;
 use crate::store_thread::entry_of;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tieline_core::{Filter, Topic};
+use tieline_core::{Filter, Timestamp, Topic};
 use tieline_journal::{Item, Reader, Seq, decode};
 use tieline_series::{Column, Sample};
 use tieline_store::{FolderStorage, INDEX_FILE, IndexReader, JOURNAL_FOLDER, StoreError};
@@ -89,8 +90,13 @@ impl HistoryReader {
         Rows::new(self, query)
     }
 
-    pub(super) fn files(&self) -> FolderStorage {
-        FolderStorage::reading(&folder_of(&self.data))
+    pub(super) fn loader(&self) -> Loader {
+        Loader::new(&self.data)
+    }
+
+    /// From where on samples are shown.
+    pub(super) fn cutoff(&self) -> Option<Timestamp> {
+        self.live.cutoff()
     }
 
     pub(super) fn is_live(&self) -> bool {

@@ -2,20 +2,19 @@
 
 use super::question::HistoryQuery;
 use super::reader::{Columns, HistoryReader};
+use super::source::{Loaded, Loader, Source};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::vec;
-use tieline_core::{Cursor, Point, Timestamp, Topic, Value};
-use tieline_series::{
-    Aggregate, Bucket, Buckets, Chunk, Column, Datum, Frame, Grid, Sample, Span, Step, Summary, Sweep,
-};
-use tieline_store::{ChunkRow, DAY_US, FolderStorage, Place, Row, StoreError, read_chunk};
+use tieline_core::{Point, Timestamp, Topic, Value};
+use tieline_series::{Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Sample, Step, Summary, Sweep};
+use tieline_store::{DAY_US, Row, StoreError};
 use tracing::warn;
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
     reader: &'r HistoryReader,
-    files: FolderStorage,
+    loader: Loader,
     query: HistoryQuery,
     every: Option<i64>,
     from: Timestamp,
@@ -28,30 +27,15 @@ pub struct Rows<'r> {
     damaged: u64,
 }
 
-enum Source {
-    Chunk(ChunkRow),
-    Head(Arc<Column>),
-}
-
-impl Source {
-    fn span(&self) -> Span {
-        match self {
-            Self::Chunk(row) => Span { first: row.first, last: row.last },
-            Self::Head(column) => {
-                let (first, last) = column.ends().unwrap_or_default();
-                Span { first, last }
-            }
-        }
-    }
-}
-
 /// One topic on the way through its time.
 struct Walk {
+    number: Option<u32>,
     topic: Topic,
     sources: Vec<Source>,
     sweep: Sweep,
     /// From here on for this topic, and of one time behind so many samples.
     from: Timestamp,
+    to: Timestamp,
     skip: Option<(i64, u64)>,
     out: Out,
 }
@@ -78,7 +62,7 @@ impl Iterator for Rows<'_> {
 impl<'r> Rows<'r> {
     pub(super) fn new(reader: &'r HistoryReader, query: HistoryQuery) -> Result<Self, StoreError> {
         let every = query.every_micros()?;
-        let cutoff = reader.index.cutoff()?.unwrap_or(Timestamp::from_micros(i64::MIN));
+        let cutoff = reader.cutoff().unwrap_or(Timestamp::from_micros(i64::MIN));
         let from = query.from.unwrap_or(cutoff).max(cutoff);
         let to = query.to.unwrap_or(Timestamp::from_micros(i64::MAX));
         let indexed = reader.index.topics(&query.topics)?;
@@ -95,9 +79,9 @@ impl<'r> Rows<'r> {
         if let Some(place) = &query.after {
             topics.retain(|(_, topic)| *topic >= place.topic);
         }
-        let (left, files) = (query.limit.unwrap_or(u64::MAX), reader.files());
+        let (left, loader) = (query.limit.unwrap_or(u64::MAX), reader.loader());
         let topics = topics.into();
-        Ok(Self { reader, files, query, every, from, to, topics, journaled, walk: None, left, damaged: 0 })
+        Ok(Self { reader, loader, query, every, from, to, topics, journaled, walk: None, left, damaged: 0 })
     }
 
     /// Samples that could not be read because their chunk is damaged or lost, so far.
@@ -113,15 +97,13 @@ impl<'r> Rows<'r> {
                 self.walk = Some(self.begin(number, topic)?);
                 continue;
             };
-            if let Some(row) = walk.row(self.to) {
+            let goes_on = walk.has_row() || self.advance(&mut walk)?;
+            let row = walk.row();
+            if goes_on || row.is_some() {
                 self.walk = Some(walk);
-                return Ok(Some(row));
             }
-            if self.advance(&mut walk)? {
-                self.walk = Some(walk);
-            } else if let Some(row) = walk.row(self.to) {
-                self.walk = Some(walk);
-                return Ok(Some(row));
+            if row.is_some() {
+                return Ok(row);
             }
         }
     }
@@ -134,31 +116,42 @@ impl<'r> Rows<'r> {
             from = from.max(Timestamp::from_micros(behind));
             skip = self.every.is_none().then_some((place.time_us, place.number));
         }
-        // Heads first: what becomes a chunk meanwhile is met twice, and counts once.
-        let heads = self.heads(number, &topic)?;
-        let chunks = match number {
-            Some(number) => self.reader.index.chunks(number, from, self.to)?,
-            None => Vec::new(),
-        };
-        let to = self.to;
-        let is_meant = |source: &Source| source.span().last >= from && source.span().first < to;
+        let (heads, sources) = self.sources(number, &topic, from)?;
         let out = match self.every {
             None => Out::Samples { ready: Vec::new().into_iter(), last: None },
             Some(every) => {
                 let aggregate = self.query.aggregate;
-                let frame = Frame { from, to, grid: Grid::Every(every) };
+                let frame = Frame { from, to: self.to, grid: Grid::Every(every) };
                 let is_asked = aggregate.needs_standing();
                 let standing = if is_asked { self.standing(number, &heads, from)? } else { None };
                 Out::Buckets { buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing)), aggregate }
             }
         };
-        let heads = heads.into_iter().filter(|column| !column.is_empty()).map(Source::Head);
-        let sources: Vec<Source> = chunks.into_iter().map(Source::Chunk).chain(heads).filter(is_meant).collect();
         let sweep = Sweep::new(&sources.iter().map(Source::span).collect::<Vec<_>>());
-        Ok(Walk { topic, sources, sweep, from, skip, out })
+        Ok(Walk { number, topic, sources, sweep, from, to: self.to, skip, out })
     }
 
-    /// The samples of a topic that may be in no chunk, a day at most in each column, as chunks have.
+    /// The samples of a topic from a time on: those in memory, and where all are.
+    fn sources(
+        &mut self,
+        number: Option<u32>,
+        topic: &Topic,
+        from: Timestamp,
+    ) -> Result<(Vec<Arc<Column>>, Vec<Source>), StoreError> {
+        // Heads first: what becomes a chunk meanwhile is met twice, and counts once.
+        let heads = self.heads(number, topic)?;
+        let rows = match number {
+            Some(number) => self.reader.index.chunks(number, from, self.to)?,
+            None => Vec::new(),
+        };
+        let of_heads = heads.iter().filter(|column| !column.is_empty()).cloned().map(Source::Head);
+        let all = rows.into_iter().flat_map(Source::of).chain(of_heads);
+        let is_meant = |source: &Source| source.span().last >= from && source.span().first < self.to;
+        let sources = all.filter(is_meant).collect();
+        Ok((heads, sources))
+    }
+
+    /// The samples of a topic that may be in no chunk.
     fn heads(&mut self, number: Option<u32>, topic: &Topic) -> Result<Vec<Arc<Column>>, StoreError> {
         let live =
             if self.journaled.is_none() { number.and_then(|number| self.reader.unwritten(number)) } else { None };
@@ -175,59 +168,52 @@ impl<'r> Rows<'r> {
 
     /// Takes one step. Says false at the end of the topic.
     fn advance(&mut self, walk: &mut Walk) -> Result<bool, StoreError> {
-        match walk.sweep.step() {
-            None => {
-                if let Out::Buckets { buckets, .. } = &mut walk.out {
-                    buckets.finish();
-                }
-                return Ok(false);
+        let Some(step) = walk.sweep.step() else {
+            if let Out::Buckets { buckets, .. } = &mut walk.out {
+                buckets.finish();
             }
-            Some(Step::Whole(number)) => {
-                let Some(source) = walk.sources.get(number) else { return Ok(true) };
-                if !walk.out.take_summary(source)
-                    && let Some(column) = self.column(source)?
-                {
-                    walk.take(&column, self.to);
-                }
+            return Ok(false);
+        };
+        let (one, is_whole) = match step {
+            Step::Samples(column) => {
+                walk.take(&column);
+                return Ok(true);
             }
-            Some(Step::Open(number)) => {
-                let column = match walk.sources.get(number) {
-                    Some(source) => self.column(source)?,
-                    None => None,
-                };
-                if let Some(column) = column {
-                    walk.sweep.open(number, column);
-                }
+            Step::Whole(one) => (one, true),
+            Step::Open(one) => (one, false),
+        };
+        let Some(source) = walk.sources.get(one) else { return Ok(true) };
+        if is_whole && walk.out.take_summary(source) {
+            return Ok(true);
+        }
+        match self.load(source)? {
+            Read::Column(column) if is_whole => walk.take(&column),
+            Read::Column(column) => walk.sweep.open(one, column),
+            Read::Damaged => {}
+            Read::Moved => {
+                // All before it was given out: the rest is looked for where it is now.
+                walk.from = walk.out.resume(source.span().first);
+                (_, walk.sources) = self.sources(walk.number, &walk.topic, walk.from)?;
+                walk.sweep = Sweep::new(&walk.sources.iter().map(Source::span).collect::<Vec<_>>());
             }
-            Some(Step::Samples(column)) => walk.take(&column, self.to),
         }
         Ok(true)
     }
 
-    fn column(&mut self, source: &Source) -> Result<Option<Arc<Column>>, StoreError> {
-        let row = match source {
-            Source::Head(column) => return Ok(Some(Arc::clone(column))),
-            Source::Chunk(row) => row,
+    fn load(&mut self, source: &Source) -> Result<Read, StoreError> {
+        let why = match self.loader.source(source)? {
+            Loaded::Column(column) => return Ok(Read::Column(column)),
+            Loaded::Damaged(why) => why,
+            Loaded::Missing => "its bytes are not there".to_owned(),
         };
-        let read = read_chunk(&mut self.files, row.extent)?;
-        let why = match read.map(|bytes| Chunk::parse(&bytes.into()).and_then(|chunk| Ok((chunk.samples()?, chunk)))) {
-            Some(Ok((column, chunk))) if (chunk.first, chunk.last) == (row.first, row.last) => {
-                return Ok(Some(Arc::new(column)));
-            }
-            Some(Ok(_)) => "it is another chunk than the index says".to_owned(),
-            Some(Err(error)) => error.to_string(),
-            // Removed since by retention, or lost.
-            None => {
-                let there = self.reader.index.chunks(row.topic, row.first, row.first.later(MICROSECOND))?;
-                if there.iter().all(|other| other.extent != row.extent) {
-                    return Ok(None);
-                }
-                "its bytes are not there".to_owned()
-            }
-        };
-        self.damaged += row.samples;
-        warn!(chunk = %row.extent, samples = row.samples, why, "a chunk of the history cannot be read; its samples are left out");
-        Ok(None)
+        let Some((row, samples)) = source.row() else { return Ok(Read::Damaged) };
+        let there = self.reader.index.chunks(row.topic, row.first, row.first.later(MICROSECOND))?;
+        if there.iter().all(|other| other.extent != row.extent) {
+            return Ok(Read::Moved);
+        }
+        self.damaged += samples;
+        warn!(chunk = %row.extent, samples, why, "samples of the history cannot be read and are left out");
+        Ok(Read::Damaged)
     }
 
     /// The number that stands at a time: the last one before it that is not bad.
@@ -244,13 +230,14 @@ impl<'r> Rows<'r> {
             && let Some(day) = self.reader.index.day_before(number, until)?
             && latest(&found).is_none_or(|time| time < day.later(DAY).min(until))
         {
-            for row in self.reader.index.chunks(number, day, until)? {
-                let summary = Summary::get(&mut Cursor::new(&row.summary)).unwrap_or_default();
-                match summary.numbers.map(|numbers| numbers.last) {
+            let sources = self.reader.index.chunks(number, day, until)?.into_iter().flat_map(Source::of);
+            for source in sources.filter(|source| source.span().first < from) {
+                match source.summary().and_then(|summary| summary.numbers).map(|numbers| numbers.last) {
                     Some(last) if last.0 < from => found.push(last),
                     Some(_) => {
-                        let column = self.column(&Source::Chunk(row))?;
-                        found.extend(column.and_then(|column| last_before(&column, from)));
+                        if let Read::Column(column) = self.load(&source)? {
+                            found.extend(last_before(&column, from));
+                        }
                     }
                     None => {}
                 }
@@ -259,6 +246,15 @@ impl<'r> Rows<'r> {
         }
         Ok(found.into_iter().max_by_key(|(time, _)| *time).map(|(_, number)| number))
     }
+}
+
+/// What became of reading the samples of a source.
+enum Read {
+    Column(Arc<Column>),
+    /// They cannot be read; that was counted and said.
+    Damaged,
+    /// They are elsewhere now, or were removed.
+    Moved,
 }
 
 const DAY: std::time::Duration = std::time::Duration::from_micros(DAY_US.cast_unsigned());
@@ -271,27 +267,39 @@ fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
 }
 
 impl Out {
-    /// Takes what a chunk says of itself, where that is enough.
+    /// Takes what a source says of itself, where that is enough.
     fn take_summary(&mut self, source: &Source) -> bool {
-        let (Self::Buckets { buckets, aggregate }, Source::Chunk(row)) = (self, source) else { return false };
-        if !buckets.frame().holds(source.span()) {
-            return false;
-        }
-        let Ok(summary) = Summary::get(&mut Cursor::new(&row.summary)) else { return false };
-        let fits = aggregate.needs().fits(&summary);
+        let Self::Buckets { buckets, aggregate } = self else { return false };
+        let Some(summary) = source.summary().filter(|_| buckets.frame().holds(source.span())) else { return false };
+        let fits = aggregate.needs().fits(summary);
         if fits {
-            buckets.add_summary(row.first, &summary);
+            buckets.add_summary(source.span().first, summary);
         }
         fits
+    }
+
+    /// From where on samples are wanted again, when all before a time was taken.
+    fn resume(&mut self, time: Timestamp) -> Timestamp {
+        match self {
+            Self::Samples { .. } => time,
+            Self::Buckets { buckets, .. } => buckets.discard_open().unwrap_or(time),
+        }
     }
 }
 
 impl Walk {
-    fn take(&mut self, column: &Column, to: Timestamp) {
+    fn take(&mut self, column: &Column) {
         match &mut self.out {
-            Out::Buckets { buckets, .. } => buckets.add_samples(column),
+            Out::Buckets { buckets, .. } => {
+                let start = column.count_before(self.from);
+                if start == 0 {
+                    buckets.add_samples(column);
+                } else {
+                    buckets.add_samples(&column.range(start..column.len()));
+                }
+            }
             Out::Samples { ready, .. } => {
-                let (start, end) = (column.count_before(self.from), column.count_before(to));
+                let (start, end) = (column.count_before(self.from), column.count_before(self.to));
                 *ready = if (start, end) == (0, column.len()) {
                     column.iter().collect::<Vec<_>>().into_iter()
                 } else {
@@ -301,7 +309,15 @@ impl Walk {
         }
     }
 
-    fn row(&mut self, to: Timestamp) -> Option<Row> {
+    /// Whether there may be a row without another step.
+    fn has_row(&self) -> bool {
+        match &self.out {
+            Out::Samples { ready, .. } => !ready.as_slice().is_empty(),
+            Out::Buckets { buckets, .. } => buckets.has_done(),
+        }
+    }
+
+    fn row(&mut self) -> Option<Row> {
         match &mut self.out {
             Out::Samples { ready, last } => {
                 for sample in ready {
@@ -318,7 +334,7 @@ impl Walk {
             }
             Out::Buckets { buckets, aggregate } => {
                 while let Some(bucket) = buckets.poll() {
-                    if let Some(row) = bucket_row(&self.topic, *aggregate, &bucket).filter(|_| bucket.start < to) {
+                    if let Some(row) = bucket_row(&self.topic, *aggregate, &bucket) {
                         return Some(row);
                     }
                 }
@@ -335,8 +351,7 @@ fn bucket_row(topic: &Topic, aggregate: Aggregate, bucket: &Bucket) -> Option<Ro
 }
 
 fn row(topic: &Topic, point: Point, count: u64, number: u64) -> Row {
-    let place = Place { time_us: point.time.micros(), number, topic: topic.clone() };
-    Row { topic: topic.clone(), point, count, place }
+    Row { topic: topic.clone(), point, count, number }
 }
 
 /// A payload as published is text where it is UTF-8, else bytes.

@@ -164,7 +164,7 @@ fn an_answer_goes_on_behind_any_row() {
         let whole = stored.ask(query.clone());
         let mut pieces: Vec<Row> = Vec::new();
         loop {
-            let after: Option<Place> = pieces.last().map(|row| row.place.to_string().parse().unwrap());
+            let after: Option<Place> = pieces.last().map(|row| row.place().to_string().parse().unwrap());
             let piece = stored.ask(HistoryQuery { after, limit: Some(101), ..query.clone() });
             if piece.is_empty() {
                 break;
@@ -316,6 +316,83 @@ fn a_damaged_chunk_costs_itself() {
     assert_eq!((rows.by_ref().count(), rows.damaged()), (3, 0), "summaries are in the index");
 }
 
+/// What another program reads in day files: topic, time and value.
+fn day_files(data: &Path) -> Vec<String> {
+    use parquet::file::reader::{FileReader as _, SerializedFileReader};
+    let files = std::fs::read_dir(folder_of(data)).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|ending| ending == "parquet")).collect();
+    files.sort();
+    let rows = |path| {
+        let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+        reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect::<Vec<_>>()
+    };
+    files.into_iter().flat_map(rows).collect()
+}
+
+#[test]
+fn closed_days_are_parquet_and_late_samples_join_them() {
+    const HOUR: i64 = 3_600_000_000;
+    let points = |topic: &'static str, hours: std::ops::Range<i64>| {
+        let minutes = (hours.start * 60)..(hours.end * 60);
+        minutes.map(move |n| entry(2, topic, n * 60_000_000, n, Quality::GOOD)).collect::<Vec<_>>()
+    };
+    let mut stored = stored(&[points("a", 0..40), points("b", 20..25)].concat());
+    stored.store.append(&[entry(3, "b", 5, "text", Quality::STALE)], Seq(3)).unwrap();
+    let whole = stored.ask(all("#"));
+    let hourly = |stored: &Stored, aggregate| {
+        stored.ask(HistoryQuery { every: Some(Duration::from_secs(3600)), aggregate, ..all("#") })
+    };
+    let sums = hourly(&stored, Aggregate::Sum);
+    // The first day is closed, the second is not.
+    compact(&mut stored.store, at(30 * HOUR)).unwrap();
+    assert_eq!((stored.ask(all("#")), hourly(&stored, Aggregate::Sum)), (whole.clone(), sums.clone()));
+    let found = day_files(stored.folder.path());
+    assert_eq!(found.len(), 24 * 60 + 4 * 60 + 1);
+    assert!(
+        found[1].contains("topic: \"a\"") && found[1].contains("value: 1.0, integer: 1, text: null"),
+        "{}",
+        found[1]
+    );
+    let text = found.iter().find(|row| row.contains("text: \"text\"")).unwrap();
+    assert!(text.contains("topic: \"b\"") && text.contains("quality: \"uncertain\""), "{text}");
+    let reader = stored.source.reader().unwrap();
+    let rows_of = |topic| reader.index.chunks(topic, at(0), at(24 * HOUR)).unwrap();
+    assert_eq!((rows_of(1).len(), rows_of(1)[0].samples, rows_of(1)[0].day), (1, 24 * 60, Some(0)));
+    // A late sample: in a chunk at first, merged later.
+    stored.store.append(&[entry(4, "a", 3 * HOUR + 7, 9, Quality::GOOD)], Seq(4)).unwrap();
+    compact(&mut stored.store, at(30 * HOUR)).unwrap();
+    assert_eq!(stored.ask(all("a")).len(), 40 * 60 + 1);
+    stored.store.live.with(|heads| heads.seal_all());
+    stored.store.append(&[], Seq(4)).unwrap();
+    compact(&mut stored.store, at(35 * HOUR)).unwrap();
+    assert_eq!(day_files(stored.folder.path()).len(), found.len());
+    // A reader that began before the file was replaced goes on in the new one.
+    let mut begun = reader.query(all("a")).unwrap();
+    begun.next().unwrap().unwrap();
+    let mut buckets = reader
+        .query(HistoryQuery {
+            every: Some(Duration::from_secs(7200)),
+            aggregate: Aggregate::Percentile(50),
+            ..all("a")
+        })
+        .unwrap();
+    buckets.next().unwrap().unwrap();
+    compact(&mut stored.store, at(37 * HOUR)).unwrap();
+    assert_eq!(day_files(stored.folder.path()).len(), found.len() + 1);
+    assert_eq!((begun.by_ref().map(Result::unwrap).count(), begun.damaged()), (40 * 60, 0));
+    assert_eq!((buckets.by_ref().map(|row| row.unwrap().count).sum::<u64>(), buckets.damaged()), (38 * 60 + 1, 0));
+    // Retention removes the day with its file.
+    let retention = Retention { age: Some(Duration::from_secs(3600)), bytes: None };
+    while stored.store.retain(&retention, at(25 * HOUR), 1_000_000).unwrap().more {}
+    assert_eq!((day_files(stored.folder.path()).len(), stored.ask(all("a")).len()), (0, 16 * 60));
+    // A restart finds what there is.
+    let Stored { folder, source, store } = stored;
+    drop(store);
+    let mut store = Columns::open(folder.path(), source.live().clone(), MEMORY, FILE).unwrap();
+    compact(&mut store, at(60 * HOUR)).unwrap();
+    assert_eq!(ask(&source.reader().unwrap(), all("a")).len(), 16 * 60);
+}
+
 #[test]
 fn a_store_that_is_none_says_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -428,6 +505,8 @@ enum Act {
     Record(Vec<(u8, i64, i8)>),
     SealAll,
     Relieve,
+    /// Closed days are written.
+    Compact,
     /// The process ends, and another starts.
     Restart,
     /// The disk fails from so many calls on, until the process was started again.
@@ -442,6 +521,7 @@ fn act() -> impl Strategy<Value = Act> {
         8 => prop::collection::vec((0..3_u8, time, -3..3_i8), 0..30).prop_map(Act::Record),
         2 => Just(Act::SealAll),
         1 => Just(Act::Relieve),
+        2 => Just(Act::Compact),
         1 => Just(Act::Restart),
         1 => (0..6_u32).prop_map(Act::DieAfter),
     ]
@@ -455,6 +535,15 @@ struct World {
     store: Option<Columns<Dying>>,
     journal: Vec<Entry>,
     last: u64,
+    now: Timestamp,
+}
+
+/// Closes days until there is none left.
+fn compact<S: Storage + Send>(store: &mut Columns<S>, now: Timestamp) -> Result<(), StoreError> {
+    while store.compact(now)? {
+        std::thread::yield_now();
+    }
+    Ok(())
 }
 
 impl World {
@@ -493,6 +582,10 @@ impl World {
                 store.append(&[], Seq(self.last))
             }
             Act::Relieve => store.relieve_journal(),
+            Act::Compact => {
+                self.now = self.now.later(Duration::from_secs(7 * 3600));
+                compact(store, self.now)
+            }
             Act::DieAfter(calls) => {
                 self.calls_left.store(*calls, Ordering::Relaxed);
                 Ok(())
@@ -552,7 +645,7 @@ proptest! {
     ) {
         let folder = tempfile::tempdir().unwrap();
         let source = HistorySource::new(folder.path());
-        let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), last: 0 };
+        let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), last: 0, now: at(400_000_000_000) };
         world.start();
         acts.iter().for_each(|act| world.act(act));
         if !open {

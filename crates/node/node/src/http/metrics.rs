@@ -268,7 +268,8 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     e.gauge("tieline_store_bytes", "Bytes of the store.", status.store_bytes);
     e.gauge("tieline_history_memory_bytes", "Bytes of samples in memory.", status.memory_bytes);
     e.counter("tieline_history_chunks_total", "Chunks of samples written.", status.chunks);
-    e.counter("tieline_history_chunk_bytes_total", "Bytes of chunks written.", status.chunk_bytes);
+    e.counter("tieline_history_chunk_bytes_total", "Bytes of chunks and day files written.", status.chunk_bytes);
+    e.counter("tieline_history_closed_days_total", "Days written as a file.", status.closed_days);
     let migration = status.migration.map(|migration| migration.topics - migration.topics_done);
     e.gauge(
         "tieline_history_migration_topics",

@@ -1,0 +1,478 @@
+//! Closed days as Parquet files, sorted by topic and time: read by us, and by every program that reads Parquet.
+//!
+//! | column | type | content |
+//! |---|---|---|
+//! | `topic` | string | path of the topic |
+//! | `time` | timestamp, microseconds, UTC | time of the sample |
+//! | `value` | double or null | doubles, integers (the nearest double) and two-state values (0 or 1) |
+//! | `integer` | 64-bit integer or null | the exact value of integers |
+//! | `text` | string or null | texts, and payloads that are UTF-8 |
+//! | `bytes` | bytes or null | bytes, and other payloads |
+//! | `quality` | string | `good`, `uncertain` or `bad` |
+//! | `kind` | integer | 0 double, 1 integer, 2 two-state, 3 text, 4 bytes, 5 no value, 6 a payload as published |
+//! | `quality_bits` | integer | the bits of `tieline_core::Quality` |
+
+use crate::StoreError;
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::SortingColumn;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tieline_core::{Quality, Topic};
+
+const SCHEMA: &str = "
+    message history {
+        REQUIRED BYTE_ARRAY topic (UTF8);
+        REQUIRED INT64 time (TIMESTAMP(MICROS,true));
+        OPTIONAL DOUBLE value;
+        OPTIONAL INT64 integer;
+        OPTIONAL BYTE_ARRAY text (UTF8);
+        OPTIONAL BYTE_ARRAY bytes;
+        REQUIRED BYTE_ARRAY quality (UTF8);
+        REQUIRED INT32 kind;
+        REQUIRED INT32 quality_bits;
+    }";
+const TOPIC: usize = 0;
+const TIME: usize = 1;
+const VALUE: usize = 2;
+const INTEGER: usize = 3;
+const TEXT: usize = 4;
+const BYTES: usize = 5;
+const KIND: usize = 7;
+const BITS: usize = 8;
+
+/// Rows that are held in memory until they are written as one row group, give or take a topic.
+const GROUP_ROWS: usize = 512 * 1024;
+/// Equal values that are written at a time.
+const REPEATED: usize = 4096;
+
+pub(crate) const FLOAT: u8 = 0;
+pub(crate) const INT: u8 = 1;
+pub(crate) const BOOL: u8 = 2;
+const NULL: u8 = 5;
+
+/// Samples of one topic, field by field, in order of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fields {
+    /// Microseconds since 1970.
+    pub times: Vec<i64>,
+    /// Kinds, each with how many samples have it one after the other.
+    pub kinds: Vec<(u8, usize)>,
+    /// The bits of qualities, likewise.
+    pub qualities: Vec<(u16, usize)>,
+    /// Of doubles.
+    pub floats: Vec<f64>,
+    /// Of integers and two-state values.
+    pub integers: Vec<i64>,
+    /// Of all others that are something.
+    pub blobs: Vec<Bytes>,
+}
+
+/// Where samples of a topic are in a day file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DayPlace {
+    /// The number of the row group.
+    pub group: u32,
+    /// The first of its rows.
+    pub row: u32,
+    /// How many rows.
+    pub rows: u32,
+}
+
+/// A day file that is written. It has its name once it is whole and durable.
+pub struct DayWriter {
+    file: SerializedFileWriter<File>,
+    part: PathBuf,
+    path: PathBuf,
+    group: Vec<(Topic, Fields)>,
+    group_rows: usize,
+    groups: u32,
+}
+
+impl DayWriter {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// `Full`, or the folder failed.
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
+        let part = path.with_extension("part");
+        let schema = Arc::new(parse_message_type(SCHEMA).map_err(failed)?);
+        let time = ColumnPath::from("time");
+        let sorted = |column: usize| {
+            let column_idx = i32::try_from(column).unwrap_or(0);
+            SortingColumn { column_idx, descending: false, nulls_first: false }
+        };
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_created_by("tieline".to_owned())
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_sorting_columns(Some(vec![sorted(TOPIC), sorted(TIME)]))
+            .set_column_dictionary_enabled(time.clone(), false)
+            .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED);
+        let file = File::create(&part).map_err(io)?;
+        let file = SerializedFileWriter::new(file, schema, Arc::new(properties.build())).map_err(failed)?;
+        Ok(Self { file, part, path: path.to_owned(), group: Vec::new(), group_rows: 0, groups: 0 })
+    }
+
+    /// Adds samples of a topic, behind those of topics before it.
+    ///
+    /// # Errors
+    /// `Full`, or the folder failed.
+    pub fn add(&mut self, topic: &Topic, fields: Fields) -> Result<DayPlace, StoreError> {
+        let rows = fields.times.len();
+        if self.group_rows > 0 && self.group_rows + rows > GROUP_ROWS {
+            self.write_group()?;
+        }
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let place = DayPlace { group: self.groups, row: number(self.group_rows), rows: number(rows) };
+        self.group_rows += rows;
+        self.group.push((topic.clone(), fields));
+        Ok(place)
+    }
+
+    /// Makes the file durable, under its name. Says how many bytes it has.
+    ///
+    /// # Errors
+    /// `Full`, or the folder failed.
+    pub fn finish(mut self) -> Result<u64, StoreError> {
+        self.write_group()?;
+        let Self { file, part, path, .. } = self;
+        let file = file.into_inner().map_err(failed)?;
+        file.sync_all().map_err(io)?;
+        let bytes = file.metadata().map_err(io)?.len();
+        fs::rename(&part, &path).map_err(io)?;
+        let folder = path.parent().ok_or_else(|| io(ErrorKind::NotFound.into()))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+        Ok(bytes)
+    }
+
+    fn write_group(&mut self) -> Result<(), StoreError> {
+        let group = std::mem::take(&mut self.group);
+        if group.is_empty() {
+            return Ok(());
+        }
+        let written = self.file.next_row_group().and_then(|mut out| {
+            write_columns(&group, &mut out)?;
+            out.close()
+        });
+        written.map_err(failed)?;
+        self.group_rows = 0;
+        self.groups += 1;
+        Ok(())
+    }
+}
+
+type Group<'f> = SerializedRowGroupWriter<'f, File>;
+
+fn write_columns(group: &[(Topic, Fields)], out: &mut Group<'_>) -> Result<(), ParquetError> {
+    let word = |words: &str| ByteArray::from(words.as_bytes().to_vec());
+    column::<ByteArrayType>(out, |write| {
+        group.iter().try_for_each(|(topic, fields)| repeat(&word(topic), fields.times.len(), write))
+    })?;
+    column::<Int64Type>(out, |write| group.iter().try_for_each(|(_, fields)| write(&fields.times, None)))?;
+    column::<DoubleType>(out, |write| group.iter().try_for_each(|(_, fields)| write_values(fields, write)))?;
+    column::<Int64Type>(out, |write| group.iter().try_for_each(|(_, fields)| write_integers(fields, write)))?;
+    for is_text in [true, false] {
+        column::<ByteArrayType>(out, |write| {
+            group.iter().try_for_each(|(_, fields)| write_blobs(fields, is_text, write))
+        })?;
+    }
+    let validity = |bits: u16| word(Quality::from_bits(bits).validity().name());
+    column::<ByteArrayType>(out, |write| {
+        let runs = || group.iter().flat_map(|(_, fields)| &fields.qualities);
+        runs().try_for_each(|(bits, count)| repeat(&validity(*bits), *count, write))
+    })?;
+    column::<Int32Type>(out, |write| {
+        let runs = || group.iter().flat_map(|(_, fields)| &fields.kinds);
+        runs().try_for_each(|(kind, count)| repeat(&i32::from(*kind), *count, write))
+    })?;
+    column::<Int32Type>(out, |write| {
+        let runs = || group.iter().flat_map(|(_, fields)| &fields.qualities);
+        runs().try_for_each(|(bits, count)| repeat(&i32::from(*bits), *count, write))
+    })
+}
+
+/// Takes values, and which rows have one: all, or those with a 1.
+type WriteValues<'w, V> = dyn FnMut(&[V], Option<&[i16]>) -> Result<(), ParquetError> + 'w;
+type Write<'w, T> = WriteValues<'w, <T as DataType>::T>;
+
+fn column<T: DataType>(
+    out: &mut Group<'_>,
+    fill: impl FnOnce(&mut Write<'_, T>) -> Result<(), ParquetError>,
+) -> Result<(), ParquetError> {
+    let Some(mut column) = out.next_column()? else { return Ok(()) };
+    fill(&mut |values, there| column.typed::<T>().write_batch(values, there, None).map(drop))?;
+    column.close()
+}
+
+fn repeat<V: Clone>(value: &V, count: usize, write: &mut WriteValues<'_, V>) -> Result<(), ParquetError> {
+    let (values, mut left) = (vec![value.clone(); count.min(REPEATED)], count);
+    while left > 0 {
+        let part = values.get(..left.min(REPEATED)).unwrap_or(&values);
+        write(part, None)?;
+        left -= part.len();
+    }
+    Ok(())
+}
+
+/// Doubles, integers and two-state values, as doubles.
+fn write_values(fields: &Fields, write: &mut Write<'_, DoubleType>) -> Result<(), ParquetError> {
+    let (mut floats, mut integers) = (fields.floats.iter(), fields.integers.iter());
+    let (mut values, mut there) = (Vec::with_capacity(fields.times.len()), Vec::with_capacity(fields.times.len()));
+    for (kind, count) in &fields.kinds {
+        match *kind {
+            FLOAT => values.extend(floats.by_ref().take(*count)),
+            #[expect(clippy::cast_precision_loss, reason = "the exact integer has a column of its own")]
+            INT | BOOL => values.extend(integers.by_ref().take(*count).map(|integer| *integer as f64)),
+            _ => {}
+        }
+        there.resize(there.len() + count, i16::from(*kind <= BOOL));
+    }
+    write(&values, Some(&there))
+}
+
+fn write_integers(fields: &Fields, write: &mut Write<'_, Int64Type>) -> Result<(), ParquetError> {
+    let mut integers = fields.integers.iter();
+    let (mut values, mut there) = (Vec::new(), Vec::with_capacity(fields.times.len()));
+    for (kind, count) in &fields.kinds {
+        match *kind {
+            INT => values.extend(integers.by_ref().take(*count)),
+            BOOL => drop(integers.by_ref().take(*count).count()),
+            _ => {}
+        }
+        there.resize(there.len() + count, i16::from(*kind == INT));
+    }
+    write(&values, Some(&there))
+}
+
+/// Texts, and payloads that are; or what is none.
+fn write_blobs(fields: &Fields, is_text: bool, write: &mut Write<'_, ByteArrayType>) -> Result<(), ParquetError> {
+    const BYTES_KIND: u8 = 4;
+    let mut blobs = fields.blobs.iter();
+    let (mut values, mut there) = (Vec::new(), Vec::with_capacity(fields.times.len()));
+    for (kind, count) in &fields.kinds {
+        if *kind <= BOOL || *kind == NULL {
+            there.resize(there.len() + count, 0);
+            continue;
+        }
+        for blob in blobs.by_ref().take(*count) {
+            let is_meant = (*kind != BYTES_KIND && str::from_utf8(blob).is_ok()) == is_text;
+            there.push(i16::from(is_meant));
+            values.extend(is_meant.then(|| ByteArray::from(blob.clone())));
+        }
+    }
+    write(&values, Some(&there))
+}
+
+/// A day file that is read.
+pub struct DayFile {
+    reader: SerializedFileReader<File>,
+}
+
+impl DayFile {
+    /// Opens the file; none where it is not there.
+    ///
+    /// # Errors
+    /// It is damaged, or the folder failed.
+    pub fn open(path: &Path) -> Result<Option<Self>, StoreError> {
+        match File::open(path) {
+            Ok(file) => Ok(Some(Self { reader: SerializedFileReader::new(file).map_err(failed)? })),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(io(error)),
+        }
+    }
+
+    /// The samples at a place.
+    ///
+    /// # Errors
+    /// The file is damaged, or failed.
+    pub fn read(&self, place: DayPlace) -> Result<Fields, StoreError> {
+        self.fields(place).map_err(failed)
+    }
+
+    fn fields(&self, place: DayPlace) -> Result<Fields, ParquetError> {
+        let group = self.reader.get_row_group(place.group as usize)?;
+        let (skipped, rows) = (place.row as usize, place.rows as usize);
+        let get = |column| group.get_column_reader(column);
+        let (times, _) = records::<Int64Type>(get(TIME)?, skipped, rows)?;
+        let (kinds, _) = records::<Int32Type>(get(KIND)?, skipped, rows)?;
+        let (bits, _) = records::<Int32Type>(get(BITS)?, skipped, rows)?;
+        let (kinds, qualities) = (runs(&kinds), runs(&bits));
+        let has = |wanted: fn(u8) -> bool| kinds.iter().any(|(kind, _)| wanted(*kind));
+        let (mut values, mut integers, mut texts, mut others) =
+            (Vec::new(), Vec::new(), Blobs::default(), Blobs::default());
+        if has(|kind| kind <= BOOL) {
+            (values, _) = records::<DoubleType>(get(VALUE)?, skipped, rows)?;
+        }
+        if has(|kind| kind == INT) {
+            (integers, _) = records::<Int64Type>(get(INTEGER)?, skipped, rows)?;
+        }
+        if has(|kind| kind > BOOL && kind != NULL) {
+            texts = Blobs::new(records::<ByteArrayType>(get(TEXT)?, skipped, rows)?);
+            others = Blobs::new(records::<ByteArrayType>(get(BYTES)?, skipped, rows)?);
+        }
+        join(times, kinds, qualities, values, integers, (texts, others))
+    }
+}
+
+/// Values of a column by row, where there are some.
+#[derive(Default)]
+struct Blobs {
+    values: std::vec::IntoIter<ByteArray>,
+    there: Vec<i16>,
+}
+
+impl Blobs {
+    fn new((values, there): (Vec<ByteArray>, Vec<i16>)) -> Self {
+        Self { values: values.into_iter(), there }
+    }
+
+    fn at(&mut self, row: usize) -> Option<Bytes> {
+        let is_there = self.there.get(row).is_some_and(|level| *level > 0);
+        self.values.by_ref().take(usize::from(is_there)).next().map(|blob| Bytes::copy_from_slice(blob.data()))
+    }
+}
+
+fn join(
+    times: Vec<i64>,
+    kinds: Vec<(u8, usize)>,
+    qualities: Vec<(u16, usize)>,
+    values: Vec<f64>,
+    exact: Vec<i64>,
+    (mut texts, mut others): (Blobs, Blobs),
+) -> Result<Fields, ParquetError> {
+    let damaged = || ParquetError::General("columns of a day file do not fit together".to_owned());
+    let rows: usize = kinds.iter().map(|(_, count)| count).sum();
+    if rows != times.len() || qualities.iter().map(|(_, count)| count).sum::<usize>() != rows {
+        return Err(damaged());
+    }
+    let is_all_floats = kinds.iter().all(|(kind, _)| *kind == FLOAT);
+    if is_all_floats {
+        let fits = values.len() == rows;
+        let fields = Fields { times, kinds, qualities, floats: values, ..Fields::default() };
+        return if fits { Ok(fields) } else { Err(damaged()) };
+    }
+    let (mut floats, mut integers, mut blobs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut values, mut exact, mut row) = (values.into_iter(), exact.into_iter(), 0);
+    for (kind, count) in &kinds {
+        for _ in 0..*count {
+            match *kind {
+                FLOAT => floats.push(values.next().ok_or_else(damaged)?),
+                INT => {
+                    values.next().ok_or_else(damaged)?;
+                    integers.push(exact.next().ok_or_else(damaged)?);
+                }
+                BOOL => integers.push(i64::from(values.next().ok_or_else(damaged)? != 0.0)),
+                NULL => {}
+                _ => {
+                    let (text, other) = (texts.at(row), others.at(row));
+                    blobs.push(text.or(other).ok_or_else(damaged)?);
+                }
+            }
+            row += 1;
+        }
+    }
+    Ok(Fields { times, kinds, qualities, floats, integers, blobs })
+}
+
+fn runs<T: TryFrom<i32> + Copy + PartialEq + Default>(values: &[i32]) -> Vec<(T, usize)> {
+    let runs = values.chunk_by(|one, next| one == next);
+    let first = |run: &[i32]| run.first().and_then(|value| T::try_from(*value).ok()).unwrap_or_default();
+    runs.map(|run| (first(run), run.len())).collect()
+}
+
+fn records<T: DataType>(
+    reader: ColumnReader,
+    skipped: usize,
+    rows: usize,
+) -> Result<(Vec<T::T>, Vec<i16>), ParquetError> {
+    let Some(mut reader) = T::get_column_reader(reader) else {
+        return Err(ParquetError::General("a column of a day file has another type".to_owned()));
+    };
+    if reader.skip_records(skipped)? != skipped {
+        return Err(ParquetError::General("a day file ends too early".to_owned()));
+    }
+    let (mut values, mut levels, mut read) = (Vec::new(), Vec::new(), 0);
+    while read < rows {
+        let (records, ..) = reader.read_records(rows - read, Some(&mut levels), None, &mut values)?;
+        if records == 0 {
+            return Err(ParquetError::General("a day file ends too early".to_owned()));
+        }
+        read += records;
+    }
+    Ok((values, levels))
+}
+
+fn failed(error: ParquetError) -> StoreError {
+    match error {
+        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
+            Ok(error) => io(*error),
+            Err(other) => StoreError::Damaged(other.to_string()),
+        },
+        other => StoreError::Damaged(other.to_string()),
+    }
+}
+
+fn io(error: std::io::Error) -> StoreError {
+    crate::files::said(&error, "write or read", Path::new("a day file")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic(name: &str) -> Topic {
+        Topic::new(name).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("2026-11-26-0000000001.parquet");
+        let floats = |from: i64, count: i64| Fields {
+            times: (from..from + count).collect(),
+            kinds: vec![(FLOAT, count as usize)],
+            qualities: vec![(0, count as usize - 1), (512, 1)],
+            floats: (0..count).map(|n| if n == 7 { f64::NAN } else { n as f64 * 0.1 }).collect(),
+            ..Fields::default()
+        };
+        let mixed = Fields {
+            times: vec![1, 2, 2, 5, 6, 7, 8, 9],
+            kinds: vec![(INT, 2), (BOOL, 1), (3, 1), (NULL, 1), (4, 1), (6, 2)],
+            qualities: vec![(0, 8)],
+            floats: vec![],
+            integers: vec![i64::MAX, -1, 1],
+            blobs: [&b"on"[..], b"text", b"{}", b"\xff"].map(Bytes::copy_from_slice).to_vec(),
+        };
+        let all = [
+            (topic("a"), floats(0, 300_000)),
+            (topic("b"), mixed),
+            (topic("c"), floats(5, 100_000)),
+            (topic("d"), floats(9, 200_000)),
+        ];
+        let mut writer = DayWriter::create(&path).unwrap();
+        let places: Vec<DayPlace> =
+            all.iter().map(|(topic, fields)| writer.add(topic, fields.clone()).unwrap()).collect();
+        assert!(!path.exists());
+        let bytes = writer.finish().unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
+        assert_eq!(places[3], DayPlace { group: 1, row: 0, rows: 200_000 });
+        let file = DayFile::open(&path).unwrap().unwrap();
+        for (place, (topic, fields)) in places.iter().zip(&all) {
+            let found = file.read(*place).unwrap();
+            assert_eq!(format!("{found:?}"), format!("{fields:?}"), "{topic}");
+        }
+        assert!(file.read(DayPlace { group: 1, row: 0, rows: 200_001 }).is_err());
+        assert!(DayFile::open(&folder.path().join("none")).unwrap().is_none());
+    }
+}

@@ -1,0 +1,153 @@
+//! Where samples of a topic are, and how they are read.
+
+use super::folder_of;
+use super::parts::{self, Part};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tieline_core::Cursor;
+use tieline_series::{Chunk, Column, Fields, Span, Summary};
+use tieline_store::{ChunkRow, DayFile, DayPlace, Extent, FolderStorage, StoreError, file_name, read_chunk};
+
+/// Samples of a topic that lie together.
+pub(super) enum Source {
+    /// In memory.
+    Head(Arc<Column>),
+    /// In a chunk, with what it says of itself.
+    Chunk(ChunkRow, Summary),
+    /// In a day file, an hour of them.
+    Hour(Arc<ChunkRow>, Part),
+}
+
+impl Source {
+    /// What a row of the index stands for.
+    pub(super) fn of(row: ChunkRow) -> Vec<Self> {
+        if row.day.is_none() {
+            let summary = Summary::get(&mut Cursor::new(&row.summary)).unwrap_or_default();
+            return vec![Self::Chunk(row, summary)];
+        }
+        let parts = parts::decode(&row.summary).unwrap_or_default();
+        let row = Arc::new(ChunkRow { summary: Vec::new(), ..row });
+        parts.into_iter().map(|part| Self::Hour(Arc::clone(&row), part)).collect()
+    }
+
+    pub(super) fn span(&self) -> Span {
+        match self {
+            Self::Chunk(row, _) => Span { first: row.first, last: row.last },
+            Self::Hour(_, part) => part.span,
+            Self::Head(column) => {
+                let (first, last) = column.ends().unwrap_or_default();
+                Span { first, last }
+            }
+        }
+    }
+
+    /// What its samples are together, where that is known.
+    pub(super) const fn summary(&self) -> Option<&Summary> {
+        match self {
+            Self::Head(_) => None,
+            Self::Chunk(_, summary) => Some(summary),
+            Self::Hour(_, part) => Some(&part.summary),
+        }
+    }
+
+    /// The row of the index, and how many of its samples it has.
+    pub(super) fn row(&self) -> Option<(&ChunkRow, u64)> {
+        match self {
+            Self::Head(_) => None,
+            Self::Chunk(row, _) => Some((row, row.samples)),
+            Self::Hour(row, part) => Some((row, (part.end - part.start) as u64)),
+        }
+    }
+}
+
+/// What became of reading samples.
+pub(super) enum Loaded {
+    Column(Arc<Column>),
+    /// They are not where the index said: lost, or moved since.
+    Missing,
+    /// Why they cannot be read.
+    Damaged(String),
+}
+
+/// Reads samples, and keeps what it read last: hours of a day follow one another.
+pub(super) struct Loader {
+    folder: PathBuf,
+    files: FolderStorage,
+    day_file: Option<(u32, DayFile)>,
+    last: Option<(Extent, Arc<Column>)>,
+}
+
+impl Loader {
+    pub(super) fn new(data: &Path) -> Self {
+        let folder = folder_of(data);
+        Self { files: FolderStorage::reading(&folder), folder, day_file: None, last: None }
+    }
+
+    /// Reads the samples of a source.
+    ///
+    /// # Errors
+    /// The folder failed.
+    pub(super) fn source(&mut self, source: &Source) -> Result<Loaded, StoreError> {
+        match source {
+            Source::Head(column) => Ok(Loaded::Column(Arc::clone(column))),
+            Source::Chunk(row, _) => self.chunk(row),
+            Source::Hour(row, part) => Ok(match self.chunk(row)? {
+                Loaded::Column(column) => Loaded::Column(Arc::new(column.range(part.start..part.end))),
+                other => other,
+            }),
+        }
+    }
+
+    /// Reads the samples of a row of the index.
+    ///
+    /// # Errors
+    /// The folder failed.
+    pub(super) fn chunk(&mut self, row: &ChunkRow) -> Result<Loaded, StoreError> {
+        if let Some((_, column)) = self.last.as_ref().filter(|(extent, _)| *extent == row.extent) {
+            return Ok(Loaded::Column(Arc::clone(column)));
+        }
+        let read = match row.day {
+            None => read_chunk(&mut self.files, row.extent)?.map(|bytes| {
+                let chunk = Chunk::parse(&bytes.into()).map_err(|error| error.to_string())?;
+                chunk.samples().map_err(|error| error.to_string())
+            }),
+            Some(day) => self.day(row, day)?,
+        };
+        Ok(match read {
+            None => Loaded::Missing,
+            Some(Err(why)) => Loaded::Damaged(why),
+            Some(Ok(column)) if column.ends() == Some((row.first, row.last)) && column.len() as u64 == row.samples => {
+                let column = Arc::new(column);
+                self.last = Some((row.extent, Arc::clone(&column)));
+                Loaded::Column(column)
+            }
+            Some(Ok(_)) => Loaded::Damaged("they are other samples than the index says".to_owned()),
+        })
+    }
+
+    fn day(&mut self, row: &ChunkRow, day: i32) -> Result<Option<Result<Column, String>>, StoreError> {
+        let number = row.extent.file;
+        if self.day_file.as_ref().is_none_or(|(open, _)| *open != number) {
+            let opened = match DayFile::open(&self.folder.join(file_name(number, Some(day)))) {
+                Ok(Some(file)) => file,
+                Ok(None) => return Ok(None),
+                Err(StoreError::Damaged(why)) => return Ok(Some(Err(why))),
+                Err(error) => return Err(error),
+            };
+            self.day_file = Some((number, opened));
+        }
+        let Some((_, file)) = &self.day_file else { return Ok(None) };
+        let halves = |offset: u64| (u32::try_from(offset >> 32), u32::try_from(offset & u64::from(u32::MAX)));
+        let (Ok(group), Ok(first)) = halves(row.extent.offset) else { return Ok(None) };
+        let rows = u32::try_from(row.samples).unwrap_or(u32::MAX);
+        match file.read(DayPlace { group, row: first, rows }) {
+            Ok(fields) => {
+                let tieline_store::Fields { times, kinds, qualities, floats, integers, blobs } = fields;
+                let column = Column::try_from(Fields { times, kinds, qualities, floats, integers, blobs });
+                Ok(Some(column.map_err(|error| error.to_string())))
+            }
+            Err(StoreError::Damaged(why)) => Ok(Some(Err(why))),
+            Err(error) => Err(error),
+        }
+    }
+}
