@@ -8,6 +8,10 @@ T = 1_700_000_000_123
 T_TEXT = "2023-11-14T22:13:20.123Z"
 
 
+# Devices of these tests say times of 2023: older samples than `keep` are not shown.
+KEEP = '[history]\nkeep = "36500d"\n'
+
+
 def device_for(peer, name="relay1"):
     """The device as the peer serves it."""
     double_bit = peer.kind == "opendnp3_outstation"
@@ -16,7 +20,7 @@ def device_for(peer, name="relay1"):
 
 def test_changes_reach_subscribers_and_history(outstation, start_node):
     device = device_for(outstation)
-    node = start_node(device)
+    node = start_node(device, more=KEEP)
     node.wait_state(device, "online")
     node.wait_value(device.point("binary", 0), v=False, q="good")
     with Sub(node, f"{device.topic}/#") as subscriber:
@@ -35,7 +39,7 @@ def test_changes_reach_subscribers_and_history(outstation, start_node):
 def test_flags_and_device_time_survive(start_node):
     with Peer("opendnp3_outstation") as outstation:
         device = Device("relay1", outstation.address)
-        node = start_node(device)
+        node = start_node(device, more=KEEP)
         node.wait_state(device, "online")
         node.wait_value(device.point("analog", 3), q="good")
         outstation.do(f"update analog 3 12.5 flags=0x01 time={T}")

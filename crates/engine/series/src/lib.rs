@@ -26,6 +26,7 @@ mod floats;
 mod heads;
 mod integers;
 mod runs;
+mod samples;
 mod summary;
 mod sweep;
 #[cfg(test)]
@@ -37,5 +38,6 @@ pub use chunk::{Chunk, Origin, SAMPLES_MAX, encode};
 pub use column::{Column, Datum, Fields, Sample};
 pub use error::SeriesError;
 pub use heads::{HeadLimits, Heads, Sealed};
+pub use samples::Samples;
 pub use summary::{NumberKind, Numbers, Summary, ValidityCounts};
 pub use sweep::{Span, Step, Sweep};

@@ -1,6 +1,7 @@
 //! Chunks against the samples they were made of.
 
-use crate::{Chunk, Column, Datum, Fields, NumberKind, Origin, Sample, SeriesError, Summary, encode};
+use crate::{Chunk, Column, Datum, Fields, NumberKind, Origin, Sample, Samples, SeriesError, Summary, encode};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -92,6 +93,10 @@ proptest! {
         prop_assert_eq!(Some((chunk.first, chunk.last)), ends);
         prop_assert_eq!(told(&chunk.samples().unwrap()), told(&column));
         check_summary(&column, &chunk.summary);
+        let (start, end) = (column.len() / 3, column.len() / 3 * 2);
+        let part: Column = Samples::new(Arc::new(column.clone()), start..end).collect();
+        prop_assert_eq!(told(&part), told(&column)[start..end].to_vec());
+        prop_assert_eq!(told(&column.range(start..end)), told(&part));
         let fields = Fields::from(column.clone());
         let (mut short, mut odd) = (fields.clone(), fields.clone());
         prop_assert_eq!(Column::try_from(fields).map(|again| told(&again)), Ok(told(&column)));

@@ -5,9 +5,8 @@ use super::reader::{Columns, HistoryReader};
 use super::source::{Loaded, Loader, Source};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::vec;
 use tieline_core::{Point, Timestamp, Topic, Value};
-use tieline_series::{Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Sample, Step, Summary, Sweep};
+use tieline_series::{Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Samples, Step, Summary, Sweep};
 use tieline_store::{DAY_US, Row, StoreError};
 use tracing::warn;
 
@@ -42,7 +41,7 @@ struct Walk {
 
 /// What a topic's samples become.
 enum Out {
-    Samples { ready: vec::IntoIter<Sample>, last: Option<(i64, u64)> },
+    Samples { ready: Samples, last: Option<(i64, u64)> },
     Buckets { buckets: Box<Buckets>, aggregate: Aggregate },
 }
 
@@ -118,7 +117,7 @@ impl<'r> Rows<'r> {
         }
         let (heads, sources) = self.sources(number, &topic, from)?;
         let out = match self.every {
-            None => Out::Samples { ready: Vec::new().into_iter(), last: None },
+            None => Out::Samples { ready: Samples::default(), last: None },
             Some(every) => {
                 let aggregate = self.query.aggregate;
                 let frame = Frame { from, to: self.to, grid: Grid::Every(every) };
@@ -176,7 +175,7 @@ impl<'r> Rows<'r> {
         };
         let (one, is_whole) = match step {
             Step::Samples(column) => {
-                walk.take(&column);
+                walk.take(Arc::new(column));
                 return Ok(true);
             }
             Step::Whole(one) => (one, true),
@@ -187,7 +186,7 @@ impl<'r> Rows<'r> {
             return Ok(true);
         }
         match self.load(source)? {
-            Read::Column(column) if is_whole => walk.take(&column),
+            Read::Column(column) if is_whole => walk.take(column),
             Read::Column(column) => walk.sweep.open(one, column),
             Read::Damaged => {}
             Read::Moved => {
@@ -288,23 +287,19 @@ impl Out {
 }
 
 impl Walk {
-    fn take(&mut self, column: &Column) {
+    fn take(&mut self, column: Arc<Column>) {
         match &mut self.out {
             Out::Buckets { buckets, .. } => {
                 let start = column.count_before(self.from);
                 if start == 0 {
-                    buckets.add_samples(column);
+                    buckets.add_samples(&column);
                 } else {
                     buckets.add_samples(&column.range(start..column.len()));
                 }
             }
             Out::Samples { ready, .. } => {
                 let (start, end) = (column.count_before(self.from), column.count_before(self.to));
-                *ready = if (start, end) == (0, column.len()) {
-                    column.iter().collect::<Vec<_>>().into_iter()
-                } else {
-                    column.range(start..end.max(start)).iter().collect::<Vec<_>>().into_iter()
-                };
+                *ready = Samples::new(column, start..end.max(start));
             }
         }
     }
@@ -312,7 +307,7 @@ impl Walk {
     /// Whether there may be a row without another step.
     fn has_row(&self) -> bool {
         match &self.out {
-            Out::Samples { ready, .. } => !ready.as_slice().is_empty(),
+            Out::Samples { ready, .. } => ready.len() > 0,
             Out::Buckets { buckets, .. } => buckets.has_done(),
         }
     }
