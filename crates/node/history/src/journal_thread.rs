@@ -41,6 +41,7 @@ impl<S: Storage> JournalThread<S> {
             let released = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.released);
             self.journal.release(released);
             self.report(None);
+            self.board.note(|notes| notes.let_go = released);
         }
         self.board.write(Disk::Journal, true);
         self.close();

@@ -38,6 +38,14 @@ pub struct HistoryOptions {
 }
 
 impl HistoryOptions {
+    /// Bytes of the journal beyond which the store is to need less of it, so that it is not full, and soon read at the next start.
+    pub(crate) fn journal_kept(&self) -> u64 {
+        let Limits { segment_bytes, total_bytes, .. } = self.journal;
+        // It lets go of whole segments.
+        let segments = 2 * segment_bytes.min(total_bytes / 4);
+        (total_bytes / 2).min(4 * self.memory_bytes as u64).max(segments)
+    }
+
     /// A file of chunks ends with the write that reaches this, in bytes. Retention removes whole files.
     pub(crate) fn file_bytes(&self) -> u64 {
         let by_retention = self.retention.bytes.map_or(u64::MAX, |bytes| bytes / 8);

@@ -144,6 +144,8 @@ pub(crate) struct Notes {
     pub(crate) status: HistoryStatus,
     pub(crate) journal_trouble: Option<HistoryState>,
     pub(crate) store_trouble: Option<HistoryState>,
+    /// The journal record up to which the journal let go of what it had.
+    pub(crate) let_go: Seq,
     /// The journal thread has ended.
     pub(crate) journal_done: bool,
     /// The store thread has ended.

@@ -1,7 +1,7 @@
 //! The thread that moves what is durable from the journal into the store, and keeps the store in its bounds.
 
 use crate::options::HistoryOptions;
-use crate::status::{Board, Disk, HistoryState};
+use crate::status::{Board, Disk, HistoryState, Notes};
 use crate::store::{Entry, Store, StoreError};
 use crate::writer::MayRemove;
 use std::sync::Arc;
@@ -130,9 +130,11 @@ impl<S: Storage> StoreThread<S> {
     /// Has the store write what it has in memory before the journal, which keeps it meanwhile, is full, or takes long to be read at the
     /// next start.
     fn relieve_journal(&mut self) -> Result<(), StoreError> {
-        let journal_bytes = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.journal_bytes);
-        let kept_max = (self.options.journal.total_bytes / 2).min(4 * self.options.memory_bytes as u64);
-        if journal_bytes > kept_max { self.store.relieve_journal() } else { Ok(()) }
+        let look = |notes: &Notes| (notes.status.journal_bytes, notes.let_go);
+        let (journal_bytes, let_go) = self.board.wait(Duration::ZERO, |_| true, look);
+        // What was written last time may still be in the figure.
+        let is_old = let_go < self.store.position();
+        if journal_bytes > self.options.journal_kept() && !is_old { self.store.relieve_journal() } else { Ok(()) }
     }
 
     /// Moves a part of what an earlier release stored.
@@ -169,8 +171,8 @@ impl<S: Storage> StoreThread<S> {
         }
         self.board.write(Disk::Store, true);
         let retained = self.store.retain(&self.options.retention, utc(), RETAIN_SAMPLES);
-        self.board.write(Disk::Store, false);
         let compacted = self.store.compact(utc());
+        self.board.write(Disk::Store, false);
         if let Err(error) = &compacted {
             warn!(%error, "a day of the history cannot be closed; it is tried again");
         }

@@ -528,3 +528,28 @@ fn nothing_is_removed_while_the_clock_is_in_doubt() {
     wait_until(history.handle(), |history| history.status().removed_samples == 1);
     assert!(values(folder.path(), "a").is_empty());
 }
+
+/// Slow topics hold their records back: the store writes them before the journal is full, and not again and again.
+#[test]
+fn a_slow_topic_does_not_fill_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Limits { segment_bytes: 1 << 20, total_bytes: 4 << 20, ..Limits::default() };
+    let options = HistoryOptions { journal, ..HistoryOptions::default() };
+    let history = HistoryWriter::open(folder.path(), options).unwrap();
+    let handle = history.handle();
+    let mut last = Seq(0);
+    for turn in 0..300 {
+        // One sample of each slow topic, and many of a fast one.
+        let mut updates: Vec<Update> = (0..20).map(|n| point(&format!("slow{n}"), turn * 1000, turn)).collect();
+        updates.extend((0..5000).map(|n| point("fast", (turn * 5000 + n) * 1000, n)));
+        last = submit(handle, updates).expect("the journal has room");
+        assert!(handle.wait_stored(last, PATIENCE));
+    }
+    let status = handle.status();
+    assert!(status.journal.written_bytes > 2 * options.journal.total_bytes, "{status:?}");
+    assert!(status.journal_bytes < options.journal.total_bytes && status.released < last, "{status:?}");
+    assert!(status.chunks < 1000, "{status:?}");
+    drop(history);
+    assert_eq!(values(folder.path(), "slow7").len(), 300);
+    assert_eq!(values(folder.path(), "fast").len(), 1_500_000);
+}
