@@ -33,10 +33,12 @@ use tieline_store::{
     ChunkFiles, ChunkRow, DAY_US, Extent, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved, file_name,
 };
 
-/// Bytes of chunks that are written, synced and committed together, give or take a head.
-const FLUSH_BYTES: usize = 8 << 20;
+/// Bytes of heads that are written, synced and committed together, give or take a head: what comes in waits meanwhile.
+const FLUSH_BYTES: usize = 2 << 20;
 /// How long after its end a day is closed: late samples come until then.
 const CLOSED_AFTER: Duration = Duration::from_secs(3600);
+/// How often samples of closed days in memory are looked for.
+const SEALED_EVERY: Duration = Duration::from_secs(600);
 /// How long a day file stays before late samples are merged into another.
 const MERGED_AFTER: Duration = Duration::from_secs(6 * 3600);
 /// How far the bound of age moves before chunks are looked for that are behind it.
@@ -55,9 +57,11 @@ pub(crate) struct Columns<S> {
     mover: Option<Mover>,
     data: PathBuf,
     compaction: Option<Compaction>,
+    sealed_at: Option<Timestamp>,
     chunks: u64,
     written_bytes: u64,
     closed_days: u64,
+    memory_bytes: usize,
     numbers: Vec<u32>,
 }
 
@@ -102,9 +106,11 @@ impl<S: Storage> Columns<S> {
             mover,
             data: data.to_owned(),
             compaction: None,
+            sealed_at: None,
             chunks: 0,
             written_bytes: 0,
             closed_days: 0,
+            memory_bytes,
             numbers: Vec::new(),
         })
     }
@@ -128,26 +134,37 @@ impl<S: Storage> Columns<S> {
 
     /// Writes what is sealed. What could not be written stays in memory, and can be read there.
     fn flush(&mut self) -> Result<(), StoreError> {
-        loop {
-            let mut weight = 0;
-            let sealed: Vec<Sealed> = self.live.with(|heads| {
-                let light = |sealed: &&Sealed| {
-                    let is_light = weight < FLUSH_BYTES;
-                    weight += sealed.column.bytes();
-                    is_light
-                };
-                heads.sealed().take_while(light).cloned().collect()
-            });
-            if sealed.is_empty() {
-                return Ok(());
-            }
-            let count = sealed.len();
-            let position =
-                self.live.with(|heads| heads.oldest_after(count)).map_or(self.taken, |oldest| Seq(oldest).previous());
-            let columns = sealed.iter().map(|sealed| (sealed.topic, &*sealed.column, sealed.origin));
-            self.write(columns, position, None)?;
-            self.live.with(|heads| heads.release(count));
+        while self.flush_some()? {}
+        Ok(())
+    }
+
+    /// Writes some of it, or all where it takes much of the memory. Hours of all topics end together.
+    fn flush_in_turn(&mut self) -> Result<(), StoreError> {
+        while self.flush_some()? && self.live.with(|heads| heads.bytes_sealed()) > self.memory_bytes / 2 {}
+        Ok(())
+    }
+
+    /// Says false where nothing is sealed.
+    fn flush_some(&mut self) -> Result<bool, StoreError> {
+        let mut weight = 0;
+        let sealed: Vec<Sealed> = self.live.with(|heads| {
+            let light = |sealed: &&Sealed| {
+                let is_light = weight < FLUSH_BYTES;
+                weight += sealed.column.bytes();
+                is_light
+            };
+            heads.sealed().take_while(light).cloned().collect()
+        });
+        if sealed.is_empty() {
+            return Ok(false);
         }
+        let count = sealed.len();
+        let position =
+            self.live.with(|heads| heads.oldest_after(count)).map_or(self.taken, |oldest| Seq(oldest).previous());
+        let columns = sealed.iter().map(|sealed| (sealed.topic, &*sealed.column, sealed.origin));
+        self.write(columns, position, None)?;
+        self.live.with(|heads| heads.release(count));
+        Ok(true)
     }
 
     /// Writes columns as chunks, a day at most each, and enters them.
@@ -190,8 +207,8 @@ impl<S: Storage + Send> Store for Columns<S> {
     }
 
     fn append(&mut self, entries: &[Entry], upto: Seq) -> Result<(), StoreError> {
-        // What is left of earlier calls goes first, so that memory is bounded where the disk takes nothing.
-        self.flush()?;
+        // What earlier calls sealed goes first, so that memory is bounded where the disk takes nothing.
+        self.flush_in_turn()?;
         self.numbers.clear();
         self.index.numbers(entries.iter().map(|entry| &entry.topic), &mut self.numbers)?;
         let numbers = &self.numbers;
@@ -201,9 +218,6 @@ impl<S: Storage + Send> Store for Columns<S> {
             }
         });
         self.taken = self.taken.max(upto);
-        if let Err(error) = self.flush() {
-            tracing::debug!(%error, "chunks are written with the next samples");
-        }
         Ok(())
     }
 
@@ -264,10 +278,13 @@ impl<S: Storage + Send> Store for Columns<S> {
         }
         let closed = now.micros().saturating_sub(micros(CLOSED_AFTER)).div_euclid(DAY_US);
         let before = i32::try_from(closed).unwrap_or(i32::MAX);
+        if self.sealed_at.is_none_or(|last| now >= last.later(SEALED_EVERY) || now < last) {
+            // What closed days have in memory becomes chunks.
+            self.live.with(|heads| heads.seal_beginning_before(Timestamp::from_micros(closed.saturating_mul(DAY_US))));
+            self.flush()?;
+            self.sealed_at = Some(now);
+        }
         let Some(day) = self.index.open_day(before, now)? else { return Ok(false) };
-        let end = Timestamp::from_micros(i64::from(day).saturating_add(1).saturating_mul(DAY_US));
-        self.live.with(|heads| heads.seal_beginning_before(end));
-        self.flush()?;
         let number = self.index.new_file()?;
         self.compaction = Some(Compaction::start(&self.data, day, number)?);
         Ok(true)

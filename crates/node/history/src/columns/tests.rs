@@ -261,6 +261,7 @@ fn the_oldest_samples_go_beyond_a_size() {
     let mut store = stored(&[]);
     let values = (0..60_000_i64).map(|n| entry(3, "a", n * 1_000_000, (n * 7919 % 60_013) as f64 * 0.3, Quality::GOOD));
     store.store.append(&values.collect::<Vec<_>>(), Seq(3)).unwrap();
+    store.store.flush().unwrap();
     let before = store.store.size().disk_bytes;
     let retention = Retention { age: None, bytes: Some(before * 2 / 3) };
     let mut steps = 0;
