@@ -184,12 +184,6 @@ impl Heads {
         columns
     }
 
-    /// What sealed heads take in memory, in bytes.
-    #[must_use]
-    pub const fn bytes_sealed(&self) -> usize {
-        self.bytes_sealed
-    }
-
     /// What all heads take in memory, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {

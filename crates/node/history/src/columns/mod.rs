@@ -138,9 +138,9 @@ impl<S: Storage> Columns<S> {
         Ok(())
     }
 
-    /// Writes some of it, or all where it takes much of the memory. Hours of all topics end together.
+    /// Writes some of it, and more where memory is full. Hours of all topics end together.
     fn flush_in_turn(&mut self) -> Result<(), StoreError> {
-        while self.flush_some()? && self.live.with(|heads| heads.bytes_sealed()) > self.memory_bytes / 2 {}
+        while self.flush_some()? && self.live.with(|heads| heads.bytes()) > self.memory_bytes {}
         Ok(())
     }
 

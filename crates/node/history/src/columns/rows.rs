@@ -91,18 +91,18 @@ impl<'r> Rows<'r> {
 
     fn find(&mut self) -> Result<Option<Row>, StoreError> {
         loop {
+            // Most rows are ready.
+            if let Some(row) = self.walk.as_mut().and_then(Walk::row) {
+                return Ok(Some(row));
+            }
             let Some(mut walk) = self.walk.take() else {
                 let Some((number, topic)) = self.topics.pop_front() else { return Ok(None) };
                 self.walk = Some(self.begin(number, topic)?);
                 continue;
             };
-            let goes_on = walk.has_row() || self.advance(&mut walk)?;
-            let row = walk.row();
-            if goes_on || row.is_some() {
+            // At the end of a topic buckets may have one more.
+            if self.advance(&mut walk)? || walk.has_row() {
                 self.walk = Some(walk);
-            }
-            if row.is_some() {
-                return Ok(row);
             }
         }
     }
