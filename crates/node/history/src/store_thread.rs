@@ -1,7 +1,7 @@
 //! The thread that moves what is durable from the journal into the store, and keeps the store in its bounds.
 
 use crate::options::HistoryOptions;
-use crate::status::{Board, Disk, HistoryState};
+use crate::status::{Board, Disk, HistoryState, HistoryStatus};
 use crate::store::{Entry, Store, StoreError};
 use crate::writer::MayRemove;
 use std::sync::Arc;
@@ -128,7 +128,8 @@ impl<S: Storage> StoreThread<S> {
     /// Has the store write what it has in memory before the journal, which keeps it meanwhile, is full, or takes long to be read at the
     /// next start.
     fn relieve_journal(&mut self) -> Result<(), StoreError> {
-        let journal_bytes = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.journal_bytes);
+        let bytes = |status: &HistoryStatus| status.journal_bytes - status.journal_kept_bytes;
+        let journal_bytes = self.board.wait(Duration::ZERO, |_| true, |notes| bytes(&notes.status));
         let kept_max = (self.options.journal.total_bytes / 2).min(4 * self.options.memory_bytes as u64);
         if journal_bytes > kept_max { self.store.relieve_journal() } else { Ok(()) }
     }
