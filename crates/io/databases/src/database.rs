@@ -34,6 +34,18 @@ pub trait Database: Send {
     fn write(&mut self, rows: &[Row], upto: u64) -> Result<u64, DatabaseError>;
 }
 
+/// The index on the samples of a database that has tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Index {
+    /// A B-tree on topic and time: a topic's samples are found at once.
+    #[default]
+    Btree,
+    /// A block range index on time: little to write, queries read whole stretches of time.
+    Brin,
+    /// None.
+    None,
+}
+
 /// Why a database did not do what it was asked to, by blame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseError {

@@ -16,10 +16,27 @@ mod position;
 #[cfg(feature = "postgres")]
 mod postgres;
 
-pub use database::{Database, DatabaseError, Row};
+pub use database::{Database, DatabaseError, Index, Row};
 pub use line::{Credentials, Line, LineOptions};
 #[cfg(feature = "postgres")]
-pub use postgres::{Index, Postgres, PostgresOptions};
+pub use postgres::{LoadTls, Postgres, PostgresOptions};
 
 /// Whether this build writes to PostgreSQL.
 pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
+
+/// Bytes a second that the slowest link takes.
+const BYTES_PER_SECOND_MIN: u64 = 8 << 10;
+/// Bytes of a row without its text, roughly.
+const ROW_BYTES: u64 = 50;
+
+/// The time that rows may take on a slow link, beside the time-out.
+fn time_for(rows: &[Row]) -> std::time::Duration {
+    use tieline_core::Value;
+    let words = |row: &Row| match &row.value {
+        Value::Text(text) => text.len() as u64,
+        Value::Bytes(bytes) => bytes.len() as u64,
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
+    };
+    let bytes: u64 = rows.iter().map(|row| ROW_BYTES + words(row)).sum();
+    std::time::Duration::from_secs(bytes / BYTES_PER_SECOND_MIN)
+}

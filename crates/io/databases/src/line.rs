@@ -4,7 +4,7 @@
 //! no transactions: the position is in a file, and a batch that was written just before the process ended is written again.
 
 use crate::position::PositionFile;
-use crate::{Database, DatabaseError, Row};
+use crate::{Database, DatabaseError, Row, time_for};
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
@@ -57,21 +57,18 @@ impl Line {
     /// Nothing is sent before the first call.
     #[must_use]
     pub fn new(options: LineOptions) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .timeout_global(Some(options.timeout))
-            .build();
+        let config = Agent::config_builder().http_status_as_error(false).max_redirects(0).build();
         let position = PositionFile::new(options.position.clone());
         let (journal, text) = (String::new(), String::new());
         Self { agent: Agent::new_with_config(config), options, position, authorization: None, journal, text }
     }
 
-    fn send(&self) -> Result<(), DatabaseError> {
+    fn send(&self, limit: Duration) -> Result<(), DatabaseError> {
         let mut request = self.agent.post(&self.options.url).header("content-type", "text/plain; charset=utf-8");
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
         }
+        let request = request.config().timeout_global(Some(limit)).build();
         let away = |error: &dyn std::fmt::Display| DatabaseError::Away(format!("no answer: {error}"));
         let mut answer = request.send(self.text.as_bytes()).map_err(|error| away(&error))?;
         let status = answer.status();
@@ -129,7 +126,7 @@ impl Database for Line {
         };
         // An empty batch shows whether somebody is there who takes it; some answer that it is empty.
         self.text.clear();
-        match self.send() {
+        match self.send(self.options.timeout) {
             Ok(()) | Err(DatabaseError::Rejected(_)) => {}
             Err(error) => return Err(error),
         }
@@ -143,7 +140,7 @@ impl Database for Line {
             skipped += u64::from(!self.push(row));
         }
         if !self.text.is_empty() {
-            self.send()?;
+            self.send(self.options.timeout + time_for(rows))?;
         }
         let written = self.position.write(&self.journal, upto);
         written.map_err(|error| DatabaseError::Refused(format!("the position cannot be kept: {error}")))?;

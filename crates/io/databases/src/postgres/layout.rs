@@ -6,24 +6,13 @@
 //! far from today are in one partition, so that wrong clocks make no tables.
 
 use super::copy::COLUMNS;
+use crate::Index;
 use tieline_core::{Quality, Timestamp, Validity};
 
 /// Days before today, and after it, that have partitions of their own.
 const DAYS_BACK: i64 = 3653;
 const DAYS_AHEAD: i64 = 1;
 const DAY_MICROS: i64 = 86_400_000_000;
-
-/// The index on samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Index {
-    /// A B-tree on topic and time: a topic's samples are found at once.
-    #[default]
-    Btree,
-    /// A block range index on time: little to write, queries read whole stretches of time.
-    Brin,
-    /// None.
-    None,
-}
 
 /// The statements that make what is not there. `schema` is quoted. The caller has a transaction.
 pub(super) fn create(schema: &str, index: Index, timescale: bool) -> String {

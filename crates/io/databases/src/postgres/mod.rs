@@ -7,10 +7,8 @@ mod copy;
 mod layout;
 mod tls;
 
-pub use layout::Index;
-
 use crate::line::read_secret;
-use crate::{Database, DatabaseError, Row};
+use crate::{Database, DatabaseError, Index, Row, time_for};
 use copy::{COLUMNS, Parts};
 use futures_util::SinkExt as _;
 use layout::{day_of, has_partition};
@@ -36,7 +34,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOCK: i64 = 0x7469_656c_696e_6531;
 
 /// How a database is reached, and what is made in it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PostgresOptions {
     /// Hosts and ports: the first is used that can be written to.
     pub hosts: Vec<(String, u16)>,
@@ -53,8 +51,11 @@ pub struct PostgresOptions {
     /// The longest time for a batch.
     pub timeout: Duration,
     /// TLS; none is without.
-    pub tls: Option<Arc<ClientConfig>>,
+    pub tls: Option<LoadTls>,
 }
+
+/// Reads what TLS needs, at each connection: certificates are renewed.
+pub type LoadTls = Arc<dyn Fn() -> Result<Arc<ClientConfig>, String> + Send + Sync>;
 
 /// A PostgreSQL database.
 pub struct Postgres {
@@ -108,8 +109,9 @@ impl Postgres {
         let mut config = self.config()?;
         config.application_name(name_of(journal));
         let client = match &self.options.tls {
-            Some(tls) => {
-                let (client, connection) = config.connect(tls::Tls(Arc::clone(tls))).await.map_err(blame)?;
+            Some(load) => {
+                let tls = load().map_err(DatabaseError::Refused)?;
+                let (client, connection) = config.connect(tls::Tls(tls)).await.map_err(blame)?;
                 drop(tokio::spawn(connection));
                 client
             }
@@ -120,8 +122,9 @@ impl Postgres {
             }
         };
         let timeout = self.options.timeout.as_millis();
+        let statement = timeout * 10;
         let limits = format!(
-            "set client_min_messages = warning; set statement_timeout = {timeout}; set lock_timeout = {timeout}; \
+            "set client_min_messages = warning; set statement_timeout = {statement}; set lock_timeout = {timeout}; \
              set idle_in_transaction_session_timeout = {timeout}; set timezone = 'UTC'; \
              set tcp_keepalives_idle = 15; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3"
         );
@@ -191,7 +194,8 @@ impl Database for Postgres {
         let (Some(runtime), Some(mut session)) = (&self.runtime, self.session.take()) else {
             return Err(DatabaseError::Away("there is no connection".to_owned()));
         };
-        let written = Self::run(runtime, self.options.timeout, session.write(&self.schema, rows, upto));
+        let limit = self.options.timeout + time_for(rows);
+        let written = Self::run(runtime, limit, session.write(&self.schema, rows, upto));
         if written.is_ok() {
             self.session = Some(session);
         }

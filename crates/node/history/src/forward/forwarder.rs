@@ -15,8 +15,7 @@ use tieline_journal::{Item, Reader, Seq, decode};
 use tieline_store::FolderStorage;
 use tracing::{info, warn};
 
-/// Attempts after a failure: the first, and the longest pause between two.
-const PAUSE_MIN: Duration = Duration::from_millis(250);
+/// The longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The fewest samples of a batch, where more are to be written.
 const ROWS_MIN: usize = 500;
@@ -94,7 +93,7 @@ impl Forwarder {
 
     /// Runs until the journal thread has ended and all is written, or writing fails or takes too long then.
     pub(crate) fn run(mut self) {
-        let (mut pause, mut close_by) = (PAUSE_MIN, None);
+        let (mut pause, mut close_by) = (self.forwarding.retry, None);
         loop {
             let (durable, done) =
                 self.board.wait(Duration::ZERO, |_| true, |notes| (notes.status.durable, notes.journal_done));
@@ -102,15 +101,18 @@ impl Forwarder {
             if late || (done && self.reader.as_ref().is_some_and(|reader| reader.place() > durable)) {
                 break;
             }
-            let did =
-                if self.reader.is_none() { self.connect() } else { self.forward().inspect(|()| pause = PAUSE_MIN) };
-            if let Err(error) = did {
-                self.fail(&error);
-                if done {
-                    break;
+            let connects = self.reader.is_none();
+            match if connects { self.connect() } else { self.forward() } {
+                Ok(()) if connects => {}
+                Ok(()) => pause = self.forwarding.retry,
+                Err(error) => {
+                    self.fail(&error);
+                    if done {
+                        break;
+                    }
+                    self.board.wait(pause, |notes| notes.journal_done, |_| ());
+                    pause = (pause * 2).min(PAUSE_MAX);
                 }
-                self.board.wait(pause, |notes| notes.journal_done, |_| ());
-                pause = (pause * 2).min(PAUSE_MAX);
             }
         }
         self.board.note(|notes| notes.forwarders -= 1);
@@ -188,7 +190,11 @@ impl Forwarder {
     fn leave_out(&mut self, batch: &Batch, upto: Seq, why: &str) -> Result<(), DatabaseError> {
         let (name, points) = (self.forwarding.name.as_str(), batch.rows.len() as u64);
         warn!(database = name, record = upto.0, points, why, "the database refuses these samples; they are left out");
-        self.forwarding.database.connect(self.identity.name())?;
+        let found = self.forwarding.database.connect(self.identity.name())?;
+        let known = self.board.wait(Duration::ZERO, |_| true, |notes| notes.forwarding[self.index].status.position);
+        if found.unwrap_or_default() != known.unwrap_or_default().0 {
+            return Err(DatabaseError::Away("the position is not what it was".to_owned()));
+        }
         self.forwarding.database.write(&[], upto.0)?;
         self.board.note(|notes| notes.forwarding[self.index].status.rejected_points += points);
         let left_out = Batch { records: 1, missing: batch.missing, ..Batch::default() };

@@ -41,6 +41,8 @@ pub struct Forwarding {
     pub every: Duration,
     /// The longest time for a batch, without the time for many bytes: a batch that takes a large part of it is made smaller.
     pub timeout: Duration,
+    /// How long after a failure it is tried again; longer after each that follows.
+    pub retry: Duration,
     /// The database.
     pub database: Box<dyn Database>,
 }
