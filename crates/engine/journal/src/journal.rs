@@ -1,49 +1,12 @@
 //! The writing side: appends, makes durable, goes on after failures, lets go of what was stored.
 
+use crate::limits::{Limits, WhenFull};
 use crate::scan::{Damage, Scan, Step};
 use crate::segment::{HEAD_BYTES, HEADER_BYTES, RECORD_BYTES_MAX, SegmentId, Seq, push_frame, seal};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 use tieline_core::{Storage, StorageError, StorageErrorKind, Timestamp};
-
-/// What a journal may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// A segment ends with the write that reaches this, in bytes; at most a quarter of `total_bytes`.
-    pub segment_bytes: u64,
-    /// All segments together, in bytes.
-    pub total_bytes: u64,
-    /// What happens to the record that does not fit any more.
-    pub when_full: WhenFull,
-    /// Bytes in memory that are not durable; beyond it records are refused until a sync.
-    pub unsynced_bytes: usize,
-    /// Released segments that other readers want ([`Journal::want`]), in bytes beside `total_bytes`; beyond it, and when the storage is
-    /// full, the oldest of them are removed.
-    pub kept_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            segment_bytes: 64 << 20,
-            total_bytes: 1 << 30,
-            when_full: WhenFull::Refuse,
-            unsynced_bytes: 2 * RECORD_BYTES_MAX,
-            kept_bytes: 0,
-        }
-    }
-}
-
-/// The policy of a journal that has reached its size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
-    /// New records are refused and counted: what is held is worth more.
-    #[default]
-    Refuse,
-    /// The oldest segment is removed and its unread records are counted: what is new is worth more.
-    DropOldest,
-}
 
 /// Why a call was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +137,7 @@ impl<S: Storage> Journal<S> {
             segments.push_back(Segment { id, bytes });
         }
         let latest = segments.iter().map(|s: &Segment| s.id.stamp).max().unwrap_or(0);
-        let limits = Limits { segment_bytes: limits.segment_bytes.min(limits.total_bytes / 4), ..limits };
+        let limits = limits.of_segments();
         let mut journal = Self {
             storage,
             limits,

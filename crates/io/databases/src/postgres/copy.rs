@@ -9,6 +9,7 @@
 
 use crate::Row;
 use bytes::{BufMut as _, Bytes, BytesMut};
+use std::borrow::Cow;
 use tieline_core::Value;
 
 /// The columns, in the order in which [`push`] writes them.
@@ -16,6 +17,8 @@ pub(super) const COLUMNS: &str = "time, value, topic, quality, text, bytes";
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 /// 2000-01-01 in microseconds since 1970.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
+/// Whole numbers up to here are doubles exactly.
+const EXACT_MAX: u64 = 1 << 53;
 /// Bytes of a part that is handed over.
 const PART_BYTES: usize = 64 << 10;
 
@@ -53,10 +56,10 @@ impl Parts {
         part.put_i32(i32::from(row.quality.bits()));
         let (text, bytes) = words(&row.value);
         for column in [text, bytes] {
-            match column.and_then(|column| Some((column, i32::try_from(column.len()).ok()?))) {
-                Some((column, len)) => {
+            match column.and_then(|column| Some((i32::try_from(column.len()).ok()?, column))) {
+                Some((len, column)) => {
                     part.put_i32(len);
-                    part.put_slice(column);
+                    part.put_slice(&column);
                 }
                 None => part.put_i32(-1),
             }
@@ -85,11 +88,12 @@ pub(super) fn number(value: &Value) -> Option<f64> {
 }
 
 /// A value as a text or bytes. PostgreSQL has no text with a zero in it: that is bytes.
-fn words(value: &Value) -> (Option<&[u8]>, Option<&[u8]>) {
+fn words(value: &Value) -> (Option<Cow<'_, [u8]>>, Option<Cow<'_, [u8]>>) {
     match value {
-        Value::Text(text) if text.contains('\0') => (None, Some(text.as_bytes())),
-        Value::Text(text) => (Some(text.as_bytes()), None),
-        Value::Bytes(bytes) => (None, Some(bytes)),
+        Value::Text(text) if text.contains('\0') => (None, Some(text.as_bytes().into())),
+        Value::Text(text) => (Some(text.as_bytes().into()), None),
+        Value::Bytes(bytes) => (None, Some(bytes.as_ref().into())),
+        Value::Int(n) if n.unsigned_abs() > EXACT_MAX => (Some(n.to_string().into_bytes().into()), None),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => (None, None),
     }
 }
@@ -120,6 +124,9 @@ mod tests {
         check(Value::Int(1), &[&one[..], &BETWEEN, &NULL, &NULL].concat());
         check(Value::Text("a".into()), &[&NULL[..], &BETWEEN, &[0, 0, 0, 1, b'a'], &NULL].concat());
         check(Value::Text("\0".into()), &[&NULL[..], &BETWEEN, &NULL, &[0, 0, 0, 1, 0]].concat());
+        let big =
+            [&[0, 0, 0, 8, 0x43, 0x40, 0, 0, 0, 0, 0, 0][..], &BETWEEN, &[0, 0, 0, 16], b"9007199254740993", &NULL];
+        check(Value::Int((1 << 53) + 1), &big.concat());
         check(Value::Null, &[&NULL[..], &BETWEEN, &NULL, &NULL].concat());
     }
 }
