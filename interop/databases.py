@@ -95,6 +95,17 @@ class Postgres(Server):
     def log(self):
         return (self.folder / "log").read_text()[-2000:]
 
+    def use_certificate(self, certificate, key):
+        """Speaks TLS, too, from its next start on, which is now."""
+        for file, name in ((certificate, "server.pem"), (key, "server.key")):
+            shutil.copy(file, self.folder / name)
+            (self.folder / name).chmod(0o600)
+            if self.as_user:
+                shutil.chown(self.folder / name, "postgres", "postgres")
+        self.settings = f"-c ssl=on -c ssl_cert_file={self.folder}/server.pem -c ssl_key_file={self.folder}/server.key"
+        self.kill()
+        self.start()
+
     def answers(self):
         ready = [str(self.bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "1"]
         return subprocess.run(ready, check=False).returncode == 0

@@ -5,6 +5,7 @@ import shutil
 
 import paho.mqtt.client as paho
 import pytest
+from authority import Authority
 from databases import POSTGRES_FOLDERS, Postgres, Victoria, free_port
 from waiting import until
 
@@ -240,9 +241,29 @@ def test_values_are_what_they_were(start_node, index):
         assert good == {"int", "big", "float", "true", "old", "ancient", "future"}
         days = [row[0] for row in postgres.sql("select relname from pg_class where relname like 'samples_2%' and relkind = 'r'")]
         assert "samples_20200229" in days and len(days) >= 2
-        assert len(postgres.sql("select from tieline.samples_other")) == 2
+        assert len(postgres.sql("select topic from tieline.samples_other")) == 2
         times = postgres.sql("select extract(epoch from time) from tieline.history where topic = 'kinds/old'")
         assert times == [["1583020799.999000"]]
+
+
+@needs_postgres
+def test_a_connection_is_encrypted_and_the_certificate_checked(start_node, tmp_path):
+    authority = Authority(tmp_path).issue("database", names="IP:127.0.0.1")
+    other = Authority(tmp_path, "other")
+    with Postgres() as postgres:
+        postgres.use_certificate(*authority.files("database"))
+        load, node = Load(), start_node(more=postgres.toml(tls=True, authorities=str(authority.file)))
+        load.connect(node)
+        load.push_all(10)
+        up_to_date(node)
+        ssl = "select ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name like 'tieline %'"
+        assert postgres.sql(ssl) == [["t"]]
+        load.drop()
+        node.process.stop()
+        node.configure(more=postgres.toml(tls=True, authorities=str(other.file)))
+        node.start()
+        until(lambda: "certificate" in status(node)["detail"].lower(), lambda: status(node), 15)
+        assert len(numbers(postgres)) == 10
 
 
 @needs_victoria

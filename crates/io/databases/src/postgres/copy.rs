@@ -87,8 +87,11 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     }
 }
 
+/// What a column of text or bytes has.
+type Column<'a> = Cow<'a, [u8]>;
+
 /// A value as a text or bytes. PostgreSQL has no text with a zero in it: that is bytes.
-fn words(value: &Value) -> (Option<Cow<'_, [u8]>>, Option<Cow<'_, [u8]>>) {
+fn words(value: &Value) -> (Option<Column<'_>>, Option<Column<'_>>) {
     match value {
         Value::Text(text) if text.contains('\0') => (None, Some(text.as_bytes().into())),
         Value::Text(text) => (Some(text.as_bytes().into()), None),

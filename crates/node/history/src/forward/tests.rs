@@ -161,7 +161,7 @@ fn numbers(world: &Mutex<World>) -> Vec<i64> {
 
 #[test]
 fn each_sample_is_there_once_whatever_fails() {
-    for seed in 1..=20 {
+    for seed in 1..=8 {
         let (folder, world) = (tempfile::tempdir().unwrap(), Arc::new(Mutex::new(World::default())));
         world.lock().unwrap().dice = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed);
         for round in 0..4 {
