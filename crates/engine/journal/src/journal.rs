@@ -1,45 +1,12 @@
 //! The writing side: appends, makes durable, goes on after failures, lets go of what was stored.
 
+use crate::limits::{Limits, WhenFull};
 use crate::scan::{Damage, Scan, Step};
 use crate::segment::{HEAD_BYTES, HEADER_BYTES, RECORD_BYTES_MAX, SegmentId, Seq, push_frame, seal};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 use tieline_core::{Storage, StorageError, StorageErrorKind, Timestamp};
-
-/// What a journal may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// A segment ends with the write that reaches this, in bytes; at most a quarter of `total_bytes`.
-    pub segment_bytes: u64,
-    /// All segments together, in bytes.
-    pub total_bytes: u64,
-    /// What happens to the record that does not fit any more.
-    pub when_full: WhenFull,
-    /// Bytes in memory that are not durable; beyond it records are refused until a sync.
-    pub unsynced_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            segment_bytes: 64 << 20,
-            total_bytes: 1 << 30,
-            when_full: WhenFull::Refuse,
-            unsynced_bytes: 2 * RECORD_BYTES_MAX,
-        }
-    }
-}
-
-/// The policy of a journal that has reached its size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
-    /// New records are refused and counted: what is held is worth more.
-    #[default]
-    Refuse,
-    /// The oldest segment is removed and its unread records are counted: what is new is worth more.
-    DropOldest,
-}
 
 /// Why a call was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,6 +117,8 @@ pub struct Journal<S> {
     written: Seq,
     last: Seq,
     released: Seq,
+    /// The first record that other readers want.
+    wanted: Seq,
     stamp: u64,
     state: State,
     counters: Counters,
@@ -168,7 +137,7 @@ impl<S: Storage> Journal<S> {
             segments.push_back(Segment { id, bytes });
         }
         let latest = segments.iter().map(|s: &Segment| s.id.stamp).max().unwrap_or(0);
-        let limits = Limits { segment_bytes: limits.segment_bytes.min(limits.total_bytes / 4), ..limits };
+        let limits = limits.of_segments();
         let mut journal = Self {
             storage,
             limits,
@@ -180,13 +149,14 @@ impl<S: Storage> Journal<S> {
             written: stored,
             last: stored,
             released: stored,
+            wanted: Seq(0),
             stamp: latest.max(u64::try_from(now.micros()).unwrap_or(0)),
             state: State::Open,
             counters: Counters::default(),
         };
         let damage = journal.find_end()?;
-        let first = journal.segments.front().map_or(journal.last.next(), |s| s.id.first);
-        let recovery = Recovery { segments: journal.segments.len(), records: journal.last.next().since(first), damage };
+        let (segments, records) = (journal.segments.len(), journal.last.next().since(journal.first()));
+        let recovery = Recovery { segments, records, damage };
         journal.release(stored);
         Ok((journal, recovery))
     }
@@ -259,7 +229,12 @@ impl<S: Storage> Journal<S> {
     /// The storage fails still.
     pub fn recover(&mut self) -> Result<Seq, JournalError> {
         let State::Failed(failure) = &self.state else { return Ok(self.durable) };
-        let trusted = failure.call == "append" && self.cut_active();
+        let (is_append, is_full) = (failure.call == "append", failure.is_full());
+        if is_full && self.kept_bytes() > 0 {
+            // What is new is worth more than what others have not read.
+            let _ = self.remove_oldest();
+        }
+        let trusted = is_append && self.cut_active();
         if !trusted {
             self.leave_active();
             self.tail_written = 0;
@@ -272,14 +247,20 @@ impl<S: Storage> Journal<S> {
     }
 
     /// Lets go of all records up to `upto`, because the consumer has them: segments without others are removed, the
-    /// newest never. A removal that fails is tried again with the next call.
+    /// newest never, and not those that other readers want. A removal that fails is tried again with the next call.
     pub fn release(&mut self, upto: Seq) {
         self.released = self.released.max(upto.min(self.durable));
-        while self.segments.get(1).is_some_and(|second| second.id.first <= self.released.next()) {
-            if self.remove_oldest().is_err() {
+        while let Some(second) = self.segments.get(1).filter(|second| second.id.first <= self.released.next()) {
+            let is_kept = second.id.first > self.wanted && self.kept_bytes() <= self.limits.kept_bytes;
+            if is_kept || self.remove_oldest().is_err() {
                 return;
             }
         }
+    }
+
+    /// Says the first record that other readers want, within [`Limits::kept_bytes`]; until it is called they want all.
+    pub const fn want(&mut self, first: Seq) {
+        self.wanted = first;
     }
 
     /// The last record that survives a power cut.
@@ -292,6 +273,12 @@ impl<S: Storage> Journal<S> {
     #[must_use]
     pub const fn last(&self) -> Seq {
         self.last
+    }
+
+    /// The first record that there is, or will be.
+    #[must_use]
+    pub fn first(&self) -> Seq {
+        self.segments.front().map_or(self.last.next(), |segment| segment.id.first)
     }
 
     /// Whether records are taken.
@@ -312,10 +299,20 @@ impl<S: Storage> Journal<S> {
         self.segments.iter().map(|s| s.bytes).sum()
     }
 
+    /// Those of the segments that are kept for other readers alone, in bytes.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        let next = self.segments.iter().skip(1);
+        let kept = self.segments.iter().zip(next).take_while(|(_, next)| next.id.first <= self.released.next());
+        kept.map(|(segment, _)| segment.bytes).sum()
+    }
+
     /// Whether it has reached its size, so that a record of some length is refused by policy.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        let wanted = self.bytes() + (self.tail.len() - self.tail_written) as u64 + self.limits.segment_bytes / 16;
+        let wanted = self.bytes() - self.kept_bytes()
+            + (self.tail.len() - self.tail_written) as u64
+            + self.limits.segment_bytes / 16;
         self.limits.when_full == WhenFull::Refuse && wanted > self.limits.total_bytes
     }
 
@@ -394,7 +391,7 @@ impl<S: Storage> Journal<S> {
     fn make_room(&mut self, frame: u64) -> Result<(), JournalError> {
         let unwritten = (self.tail.len() - self.tail_written) as u64;
         let wanted = unwritten + frame + HEADER_BYTES as u64;
-        while self.bytes() + wanted > self.limits.total_bytes {
+        while self.bytes() - self.kept_bytes() + wanted > self.limits.total_bytes {
             let removable = self.limits.when_full == WhenFull::DropOldest && self.segments.len() > 1;
             if !removable || self.remove_oldest().is_err() {
                 self.counters.refused += 1;

@@ -15,6 +15,7 @@
 extern crate alloc;
 
 mod journal;
+mod limits;
 mod reader;
 mod record;
 mod scan;
@@ -22,7 +23,8 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub use journal::{Counters, Failure, Journal, JournalError, Limits, Recovery, State, WhenFull};
+pub use journal::{Counters, Failure, Journal, JournalError, Recovery, State};
+pub use limits::{Limits, WhenFull};
 pub use reader::{Item, Lost, Reader};
 pub use record::{RecordError, Sample, decode, encode};
 pub use scan::{Damage, Fault, salvage};

@@ -38,7 +38,9 @@ impl<S: Storage> JournalThread<S> {
             self.recover();
             self.handle(batches);
             self.board.write(Disk::Journal, false);
-            let released = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.released);
+            let (released, wanted) =
+                self.board.wait(Duration::ZERO, |_| true, |notes| (notes.status.released, notes.wanted()));
+            self.journal.want(wanted);
             self.journal.release(released);
             self.report(None);
             self.board.note(|notes| notes.let_go = released);
@@ -174,6 +176,8 @@ impl<S: Storage> JournalThread<S> {
             status.durable = self.journal.durable();
             status.journal = *self.journal.counters();
             status.journal_bytes = self.journal.bytes();
+            status.journal_kept_bytes = self.journal.kept_bytes();
+            status.journal_first = self.journal.first();
             status.journal_segments = self.journal.segments();
             status.last_sync = sync.unwrap_or(status.last_sync);
         });

@@ -14,11 +14,14 @@
 //! it. The journal removes what chunks have. When the disk is full or fails, nothing is acknowledged, updates are
 //! counted and dropped, and both threads try again until the disk works.
 //!
+//! Threads of their own write the journal's records to other people's databases (`forward/`).
+//!
 //! Never: a socket, a decision about which updates are recorded.
 //!
 //! Read first: `writer.rs`, then `store.rs`, `columns/mod.rs`, `columns/rows.rs`.
 
 mod columns;
+mod forward;
 mod journal_thread;
 mod options;
 mod queue;
@@ -33,6 +36,7 @@ mod writer;
 pub use columns::question::HistoryQuery;
 pub use columns::reader::{HistoryReader, HistorySource};
 pub use columns::rows::Rows;
+pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding};
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};
 pub use running::RunningInstant;

@@ -1,5 +1,6 @@
 //! How the history is doing, for health and metrics.
 
+use crate::forward::{DatabaseStatus, ForwardNotes};
 use crate::queue::lock;
 use crate::running::RunningInstant;
 use crate::store::{Migration, Size};
@@ -92,6 +93,10 @@ pub struct HistoryStatus {
     pub removed_samples: u64,
     /// All journal segments together.
     pub journal_bytes: u64,
+    /// Those of the segments that are kept for databases alone.
+    pub journal_kept_bytes: u64,
+    /// The first journal record that there is.
+    pub journal_first: Seq,
     /// How many segments there are.
     pub journal_segments: usize,
     /// What the journal did.
@@ -114,6 +119,8 @@ pub struct HistoryStatus {
     pub under_way: Duration,
     /// Times that a write took longer than [`HUNG_AFTER`].
     pub hung: u64,
+    /// Other people's databases.
+    pub databases: Vec<DatabaseStatus>,
 }
 
 impl HistoryStatus {
@@ -158,6 +165,12 @@ pub(crate) struct Notes {
     hung: bool,
     /// Whether the journal has reached its size.
     pub(crate) journal_full: bool,
+    /// The last record that was durable when the journal was opened.
+    pub(crate) opened: Seq,
+    /// What those note that write to databases.
+    pub(crate) forwarding: Vec<ForwardNotes>,
+    /// How many of their threads run.
+    pub(crate) forwarders: usize,
 }
 
 /// Who writes.
@@ -168,6 +181,11 @@ pub(crate) enum Disk {
 }
 
 impl Notes {
+    /// The first journal record that a database wants; all where that is not known.
+    pub(crate) fn wanted(&self) -> Seq {
+        self.forwarding.iter().map(|notes| notes.wanted).min().unwrap_or_default()
+    }
+
     /// How long a write has been on its way to the disk. Says so once where that is too long, and when it is over.
     fn look(&mut self, now: RunningInstant) -> [Option<Duration>; 2] {
         let ages = self.under_way.map(|since| Some(now.since(since?)));
@@ -255,6 +273,8 @@ impl Board {
         let ages = notes.look(RunningInstant::now());
         let under_way = ages.into_iter().flatten().max().unwrap_or_default();
         let mut status = HistoryStatus { under_way, ..notes.status.clone() };
+        let (first, durable) = (status.journal_first, status.durable);
+        status.databases = notes.forwarding.iter().map(|database| database.look(first, durable)).collect();
         let behind = notes.mark.is_some_and(|(since, _)| since.elapsed() > BEHIND_MAX);
         status.state = match (&notes.journal_trouble, &notes.store_trouble) {
             (Some(trouble), _) => trouble.clone(),

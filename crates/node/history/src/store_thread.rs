@@ -130,7 +130,9 @@ impl<S: Storage> StoreThread<S> {
     /// Has the store write what it has in memory before the journal, which keeps it meanwhile, is full, or takes long to be read at the
     /// next start.
     fn relieve_journal(&mut self) -> Result<(), StoreError> {
-        let look = |notes: &Notes| (notes.status.journal_bytes, notes.let_go);
+        // Not what only databases need.
+        let bytes = |notes: &Notes| notes.status.journal_bytes - notes.status.journal_kept_bytes;
+        let look = |notes: &Notes| (bytes(notes), notes.let_go);
         let (journal_bytes, let_go) = self.board.wait(Duration::ZERO, |_| true, look);
         // What was written last time may still be in the figure.
         let is_old = let_go < self.store.position();

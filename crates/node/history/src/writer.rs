@@ -2,6 +2,7 @@
 
 use crate::columns::Columns;
 use crate::columns::reader::HistorySource;
+use crate::forward::{DATABASES_FOLDER, ForwardNotes, Forwarder, Forwarding};
 use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
 use crate::queue::{Batch, Queue, Receipt};
@@ -115,6 +116,9 @@ impl HistoryHandle {
 pub struct HistoryWriter {
     handle: HistoryHandle,
     threads: Vec<JoinHandle<()>>,
+    /// Those that write to databases.
+    forwarders: Vec<JoinHandle<()>>,
+    close_patience: Duration,
 }
 
 impl HistoryWriter {
@@ -161,6 +165,7 @@ impl HistoryWriter {
         board.note(|notes| {
             notes.status.durable = journal.durable();
             (notes.status.stored, notes.status.released) = (stored, stored);
+            (notes.opened, notes.status.journal_first) = (journal.durable(), journal.first());
             notes.status.damage_found = found.damage.len() as u64;
         });
         let retain_at = Instant::now();
@@ -183,7 +188,9 @@ impl HistoryWriter {
             retry_at: None,
             bytes: Vec::new(),
         };
-        let mut writer = Self { handle: HistoryHandle { queue, board }, threads: Vec::new() };
+        let handle = HistoryHandle { queue, board };
+        let close_patience = options.close_patience;
+        let mut writer = Self { handle, threads: Vec::new(), forwarders: Vec::new(), close_patience };
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let (queue, board) = (Arc::clone(&writer.handle.queue), Arc::clone(&writer.handle.board));
         writer.threads.push(named("history-journal").spawn(move || {
@@ -203,6 +210,31 @@ impl HistoryWriter {
         Ok(writer)
     }
 
+    /// Begins to write what the journal of `source` has, and gets, to databases. To be called once, for a journal whose limits have room
+    /// for what they do not have yet ([`Limits::kept_bytes`](tieline_journal::Limits::kept_bytes)).
+    ///
+    /// # Errors
+    /// The folder cannot be written, or the system gives no thread.
+    pub fn forward(&mut self, source: &HistorySource, databases: Vec<Forwarding>) -> Result<(), HistoryError> {
+        let board = &self.handle.board;
+        board.note(|notes| {
+            notes.forwarding.extend(databases.iter().map(|forwarding| {
+                let mut own = ForwardNotes::default();
+                (own.status.name, own.status.kind) = (forwarding.name.clone(), forwarding.kind);
+                own.status.trouble = Some("not connected yet".to_owned());
+                own
+            }));
+        });
+        for (index, forwarding) in databases.into_iter().enumerate() {
+            let name: String = format!("db-{}", forwarding.name).chars().take(15).collect();
+            let folders = (source.data().join(JOURNAL_FOLDER), source.data().join(DATABASES_FOLDER));
+            let forwarder = Forwarder::new(forwarding, index, Arc::clone(board), folders, self.close_patience)?;
+            board.note(|notes| notes.forwarders += 1);
+            self.forwarders.push(thread::Builder::new().name(name).spawn(move || forwarder.run())?);
+        }
+        Ok(())
+    }
+
     /// Where updates go in.
     #[must_use]
     pub const fn handle(&self) -> &HistoryHandle {
@@ -217,6 +249,11 @@ impl Drop for HistoryWriter {
         let closed = self.handle.board.wait_closed(|| threads.iter().all(JoinHandle::is_finished));
         if !closed {
             warn!("the disk of the history does not answer: it closes without what was not stored");
+        }
+        // A database that does not answer is not waited for: what it was given is undone there, and written after the next start.
+        let patience = if self.forwarders.is_empty() { Duration::ZERO } else { 2 * self.close_patience };
+        if !self.handle.board.wait(patience, |notes| notes.forwarders == 0, |notes| notes.forwarders == 0) {
+            info!("a database does not answer: the journal keeps what it does not have");
         }
         for thread in self.threads.drain(..).filter(|thread| closed || thread.is_finished()) {
             if thread.join().is_err() {

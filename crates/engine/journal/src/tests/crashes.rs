@@ -28,8 +28,13 @@ struct Life {
 
 impl Life {
     fn open(&mut self, fail: usize) -> Option<Journal<Disk>> {
-        let limits =
-            Limits { segment_bytes: 300, total_bytes: 1 << 20, when_full: WhenFull::Refuse, unsynced_bytes: 2_000 };
+        let limits = Limits {
+            segment_bytes: 300,
+            total_bytes: 1 << 20,
+            when_full: WhenFull::Refuse,
+            unsynced_bytes: 2_000,
+            kept_bytes: 0,
+        };
         self.disk.fail_one_in(fail);
         // The clock of a machine may go back.
         let now = Timestamp::from_micros(1_700_000_000_000_000 + (self.dice.below(1000) as i64));

@@ -6,7 +6,13 @@ use tieline_core::Timestamp;
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
 fn limits() -> Limits {
-    Limits { segment_bytes: 200, total_bytes: 100_000, when_full: WhenFull::Refuse, unsynced_bytes: 10_000 }
+    Limits {
+        segment_bytes: 200,
+        total_bytes: 100_000,
+        when_full: WhenFull::Refuse,
+        unsynced_bytes: 10_000,
+        kept_bytes: 0,
+    }
 }
 
 fn filled(disk: &Disk, records: u64) -> Journal<Disk> {
@@ -166,6 +172,57 @@ fn a_full_journal_refuses_or_drops_by_policy() {
     let (found, lost) = read(&disk, Seq(1), Seq(100));
     assert_eq!((found.len() as u64 + lost, lost), (100, journal.counters().dropped));
     assert!(lost > 0 && journal.bytes() <= 2_000);
+}
+
+#[test]
+fn released_segments_are_kept_for_other_readers_beside_the_limit() {
+    let disk = Disk::new(12);
+    let keeps = Limits { total_bytes: 2_000, kept_bytes: 3_000, ..limits() };
+    let (mut journal, _) = Journal::open(disk.clone(), keeps, Seq(0), NOW).unwrap();
+    let grow = |journal: &mut Journal<Disk>, records: u64| {
+        for _ in 0..records {
+            journal.append(&payload(journal.last().next())).unwrap();
+            journal.sync().unwrap();
+            journal.release(journal.durable());
+        }
+    };
+    // Nobody said what is wanted: all is, and what is kept takes nothing from what may wait for the consumer.
+    grow(&mut journal, 60);
+    assert_eq!(read(&disk, Seq(1), Seq(60)), (seqs(1..=60), 0));
+    assert!(journal.bytes() > 2_000 && journal.kept_bytes() > 1_500 && !journal.is_full());
+    // Beyond its own limit the oldest goes, and the reader is told.
+    grow(&mut journal, 240);
+    let (found, lost) = read(&disk, Seq(1), Seq(300));
+    assert!(lost > 0 && journal.kept_bytes() <= 3_000, "{lost} {}", journal.kept_bytes());
+    assert_eq!((found.last(), found.len() as u64 + lost), (Some(&Seq(300)), 300));
+    // What was read goes.
+    journal.want(Seq(290));
+    journal.release(journal.durable());
+    assert_eq!(read(&disk, Seq(290), Seq(300)), (seqs(290..=300), 0));
+    let kept = journal.kept_bytes();
+    assert!(kept < 600, "{kept}");
+    // What is kept counts again after a restart, as far as the consumer has it.
+    let (journal, _) = Journal::open(disk.clone(), keeps, Seq(300), NOW).unwrap();
+    assert_eq!((journal.kept_bytes(), journal.is_full()), (kept, false));
+}
+
+#[test]
+fn a_full_disk_takes_what_is_kept_for_other_readers() {
+    let disk = Disk::new(13);
+    let (mut journal, _) = Journal::open(disk.clone(), Limits { kept_bytes: 9_000, ..limits() }, Seq(0), NOW).unwrap();
+    disk.room(1_000);
+    for n in 1..=200 {
+        journal.append(&payload(Seq(n))).unwrap();
+        while journal.sync().is_err() {
+            // An attempt that fails removes one segment; one of the next finds the room that it left.
+            let _ = journal.recover();
+            assert!(journal.durable() >= Seq(n - 1));
+        }
+        journal.release(journal.durable());
+    }
+    let (found, lost) = read(&disk, Seq(1), Seq(200));
+    assert_eq!((found.last(), found.len() as u64 + lost), (Some(&Seq(200)), 200));
+    assert!(lost > 0);
 }
 
 #[test]

@@ -4,15 +4,16 @@ use super::Checks;
 use super::access::{AccessConfig, read_access};
 use super::audit::{AuditConfig, read_audit};
 use super::control::{CoordinationConfig, read_control};
+use super::database::{DatabaseConfig, read_databases};
 use super::device::{DeviceConfig, PointLists, Shared, read_device};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::protocol::Protocol;
 use super::reader::{Document, Section};
 use super::settings::{
-    COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DURABILITY, HISTORY_ENABLED, HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP,
-    HISTORY_MEMORY_BYTES_MAX, HISTORY_STORE_BYTES_MAX, HTTP_FORWARDED_HEADER, HTTP_LISTEN, NODE_INSECURE_NETWORK,
-    NODE_NAME, NODE_WORKERS,
+    COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DATABASES_BYTES_MAX, HISTORY_DURABILITY, HISTORY_ENABLED,
+    HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP, HISTORY_MEMORY_BYTES_MAX, HISTORY_STORE_BYTES_MAX, HTTP_FORWARDED_HEADER,
+    HTTP_LISTEN, NODE_INSECURE_NETWORK, NODE_NAME, NODE_WORKERS,
 };
 use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
@@ -126,6 +127,10 @@ pub struct HistoryConfig {
     pub store_bytes_max: Option<u64>,
     /// Bytes of the newest samples in memory; above it they are written as chunks.
     pub memory_bytes_max: usize,
+    /// Bytes of the journal that are kept for databases alone; above it the oldest are given up.
+    pub databases_bytes_max: u64,
+    /// Other people's databases that it is written to.
+    pub databases: Vec<DatabaseConfig>,
 }
 
 /// Limits of commands.
@@ -164,6 +169,8 @@ impl Default for Config {
                 keep: Some(HISTORY_KEEP.default),
                 store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.default),
                 memory_bytes_max: HISTORY_MEMORY_BYTES_MAX.default_size(),
+                databases_bytes_max: HISTORY_DATABASES_BYTES_MAX.default,
+                databases: Vec::new(),
             },
             command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
             control: CoordinationConfig::default(),
@@ -188,7 +195,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         access,
         audit: read_audit(root.section(doc, "audit"), doc),
         node,
-        history: read_history(root.section(doc, "history"), doc, default.history),
+        history: read_history(root.section(doc, "history"), doc, default.history, folder),
         command: read_command(root.section(doc, "command"), doc),
         control: read_control(root.section(doc, "control"), doc),
         topics: read_topics(root.array(doc, "topic"), doc),
@@ -268,7 +275,7 @@ fn read_http(
     config
 }
 
-fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConfig) -> HistoryConfig {
+fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConfig, folder: &Path) -> HistoryConfig {
     let config = HistoryConfig {
         enabled: HISTORY_ENABLED.read(&mut s, doc),
         record: s.or(doc, "record", default.record, parse::filters),
@@ -277,6 +284,8 @@ fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConf
         keep: Some(HISTORY_KEEP.read(&mut s, doc)),
         store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.read(&mut s, doc)),
         memory_bytes_max: HISTORY_MEMORY_BYTES_MAX.read_size(&mut s, doc),
+        databases_bytes_max: HISTORY_DATABASES_BYTES_MAX.read(&mut s, doc),
+        databases: read_databases(s.section(doc, "database"), doc, folder),
     };
     s.finish(doc);
     config

@@ -29,8 +29,17 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     note("mqtt", others == file.mqtt);
     note("access", *access == file.access);
     note("audit", *audit == file.audit);
-    let HistoryConfig { enabled, record, durability, journal_bytes_max, keep, store_bytes_max, memory_bytes_max } =
-        history;
+    let HistoryConfig {
+        enabled,
+        record,
+        durability,
+        journal_bytes_max,
+        keep,
+        store_bytes_max,
+        memory_bytes_max,
+        databases_bytes_max,
+        databases,
+    } = history;
     note("history.enabled", *enabled == file.history.enabled);
     note("history.record", *record == file.history.record);
     note("history.durability", *durability == file.history.durability);
@@ -38,6 +47,8 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     note("history.keep", *keep == file.history.keep);
     note("history.store_bytes_max", *store_bytes_max == file.history.store_bytes_max);
     note("history.memory_bytes_max", *memory_bytes_max == file.history.memory_bytes_max);
+    note("history.databases_bytes_max", *databases_bytes_max == file.history.databases_bytes_max);
+    note("history.database", *databases == file.history.databases);
     note("command", *command == file.command);
     note("control", *control == file.control);
     note("topic", *topics == file.topics);

@@ -80,6 +80,18 @@ pub const HISTORY_KEEP: Span = Span::new("keep", 7_776_000_000, 60_000, 3_153_60
 pub const HISTORY_STORE_BYTES_MAX: Size = Size::new("store_bytes_max", 16 << 30, 1 << 20, 1 << 50);
 /// `history.memory_bytes_max`.
 pub const HISTORY_MEMORY_BYTES_MAX: Size = Size::new("memory_bytes_max", 64 << 20, 1 << 20, 64 << 30);
+/// `history.databases_bytes_max`.
+pub const HISTORY_DATABASES_BYTES_MAX: Size = Size::new("databases_bytes_max", 8 << 30, 1 << 20, 1 << 50);
+/// `history.database.NAME.batch_rows`.
+pub const HISTORY_DATABASE_BATCH_ROWS: Count = Count::new("batch_rows", 20_000, 500, 200_000);
+/// `history.database.NAME.every`.
+pub const HISTORY_DATABASE_EVERY: Span = Span::new("every", 1000, 10, 3_600_000);
+/// `history.database.NAME.timeout`.
+pub const HISTORY_DATABASE_TIMEOUT: Span = Span::new("timeout", 30_000, 1000, 600_000);
+/// `history.database.NAME.index`.
+pub const HISTORY_DATABASE_INDEX: Choice<3> = Choice::new("index", ["btree", "brin", "none"], 0);
+/// `history.database.NAME.tls`.
+pub const HISTORY_DATABASE_TLS: Flag = Flag::new("tls", false);
 /// `command.timeout`.
 pub const COMMAND_TIMEOUT: Span = Span::new("timeout", 10_000, 100, 300_000);
 /// `command.queue_max`.

@@ -1,5 +1,6 @@
 //! History's column: records the updates that pass the bus. The crate `tieline-history` makes it durable.
 
+mod databases;
 mod owner;
 mod recorder;
 

@@ -3,7 +3,8 @@
 //! A disk that is full or fails does not stop a node from starting: live values flow, history says what is wrong, and
 //! it is opened as soon as that passes.
 
-use crate::config::HistoryConfig;
+use super::databases::forwarding_of;
+use crate::config::{DatabaseConfig, HistoryConfig};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -11,8 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tieline_core::StorageErrorKind;
 use tieline_history::{
-    HistoryError, HistoryHandle, HistoryOptions, HistorySource, HistoryState, HistoryWriter, MayRemove, Retention,
-    StoreError,
+    DATABASES_FOLDER, HistoryError, HistoryHandle, HistoryOptions, HistorySource, HistoryState, HistoryWriter,
+    MayRemove, Retention, StoreError,
 };
 use tieline_journal::Limits;
 
@@ -58,12 +59,17 @@ impl HistoryOwner {
         }
         let options = HistoryOptions {
             durability: config.durability,
-            journal: Limits { total_bytes: config.journal_bytes_max, ..Limits::default() },
+            journal: Limits {
+                total_bytes: config.journal_bytes_max,
+                kept_bytes: if config.databases.is_empty() { 0 } else { config.databases_bytes_max },
+                ..Limits::default()
+            },
             retention: Retention { age: config.keep, bytes: config.store_bytes_max },
             memory_bytes: config.memory_bytes_max,
             ..HistoryOptions::default()
         };
-        let error = match HistoryWriter::open_guarded(source, options, Arc::clone(&may_remove)) {
+        let databases = config.databases.clone();
+        let error = match open(source, (options, &may_remove), &databases) {
             Ok(writer) => return Ok(Self::Open(writer)),
             Err(error @ HistoryError::Store(StoreError::Newer(_))) => return Err(error),
             Err(error) => error,
@@ -72,7 +78,8 @@ impl HistoryOwner {
         tracing::warn!(%error, "history cannot be opened; the node goes on without and tries again");
         let (stop, stopped) = sync_channel(0);
         let (source, known) = (source.clone(), state.clone());
-        let body = move || open_when_possible(&source, (options, &may_remove), known, &on_change, &stopped);
+        let open = move || open(&source, (options, &may_remove), &databases);
+        let body = move || open_when_possible(open, known, &on_change, &stopped);
         let thread = std::thread::Builder::new().name("history-open".to_owned()).spawn(body)?;
         Ok(Self::Opening(Opening { state, stop: Some(stop), thread: Some(thread) }))
     }
@@ -99,15 +106,28 @@ impl Drop for Opening {
     }
 }
 
-fn open_when_possible(
+/// Opens history, and begins to write it to databases.
+fn open(
     source: &HistorySource,
     (options, may_remove): (HistoryOptions, &MayRemove),
+    databases: &[DatabaseConfig],
+) -> Result<HistoryWriter, HistoryError> {
+    let mut writer = HistoryWriter::open_guarded(source, options, Arc::clone(may_remove))?;
+    if !databases.is_empty() {
+        let folder = source.data().join(DATABASES_FOLDER);
+        writer.forward(source, databases.iter().map(|config| forwarding_of(config, &folder)).collect())?;
+    }
+    Ok(writer)
+}
+
+fn open_when_possible(
+    open: impl Fn() -> Result<HistoryWriter, HistoryError>,
     mut known: HistoryState,
     on_change: &OnChange,
     stopped: &Receiver<()>,
 ) {
     while stopped.recv_timeout(RETRY) == Err(RecvTimeoutError::Timeout) {
-        let opened = HistoryWriter::open_guarded(source, options, Arc::clone(may_remove));
+        let opened = open();
         let seen = match &opened {
             Ok(writer) => Ok(writer.handle().clone()),
             Err(error) => Err(state_of(error)),

@@ -1,6 +1,7 @@
 //! `/metrics`.
 
 use super::authorization::Authenticated;
+use super::databases;
 use super::problem::Problem;
 use super::socket_metrics::{socket_metrics, socket_shard_metrics};
 use super::status::{AccessSeen, Seen};
@@ -57,6 +58,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     bus_metrics(&mut e, &seen);
     http_metrics(&mut e, about, &seen);
     history_metrics(&mut e, &seen);
+    databases::metrics(&mut e, &seen);
     ledger_metrics(&mut e, &seen.ledger);
     command_metrics(&mut e, &seen);
     control_metrics(&mut e, &seen.commands);
@@ -265,6 +267,8 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_history_lost_records_total", "Journal records that were damaged.", status.lost_records);
     e.counter("tieline_history_removed_samples_total", "Samples removed by age or size.", status.removed_samples);
     e.gauge("tieline_journal_bytes", "Bytes of the journal.", status.journal_bytes);
+    let kept = "Of these, bytes that are kept for databases alone.";
+    e.gauge("tieline_journal_kept_bytes", kept, status.journal_kept_bytes);
     e.gauge("tieline_store_bytes", "Bytes of the store.", status.store_bytes);
     e.gauge("tieline_history_memory_bytes", "Bytes of samples in memory.", status.memory_bytes);
     e.counter("tieline_history_chunks_total", "Chunks of samples written.", status.chunks);

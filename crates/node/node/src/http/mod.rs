@@ -13,6 +13,7 @@ mod command;
 mod compress;
 mod console;
 mod control;
+mod databases;
 mod devices;
 mod field;
 mod forwarded;

@@ -4,6 +4,7 @@ use super::App;
 use super::access::Caller;
 use super::authorization::{Authenticated, Public};
 use super::body::Answer;
+use super::databases::{self, DatabaseShown};
 use super::problem::Problem;
 use crate::access::Authenticator;
 use crate::bus::ledger::LedgerStatus;
@@ -177,6 +178,7 @@ struct HistoryShown {
     detail: String,
     backlog: u64,
     stored: u64,
+    databases: Vec<DatabaseShown>,
 }
 
 /// The words for how history is doing.
@@ -249,7 +251,7 @@ pub async fn status(authenticated: Authenticated) -> Result<Answer<Status>, Prob
         subscriptions: seen.tree.subscriptions,
         devices: DeviceTotals { total: seen.states.len(), online: seen.count("online") },
         updates_per_s: seen.updates_per_s,
-        history: HistoryShown { state, detail, backlog, stored },
+        history: HistoryShown { state, detail, backlog, stored, databases: databases::shown(&seen) },
         totals: totals(&seen, &about.mqtt),
         lag: LagShown {
             sessions: seen.lag.sessions,
@@ -341,10 +343,13 @@ impl Health {
         if let Some(why) = app.authenticator.as_ref().and_then(Authenticator::trouble) {
             details.push(format!("access: users and roles are not those of the files: {why}"));
         }
+        let (lost, away): (Vec<_>, Vec<_>) = databases::trouble(&seen).into_iter().partition(|(lost, _)| *lost);
+        details.extend(lost.into_iter().map(|(_, words)| words));
         let status = if details.is_empty() { HealthWord::Ok } else { HealthWord::Degraded };
         // Certificates that end, and what is lost, are for a person to see to: the node does its work.
         details.extend(seen.ledger.lost.as_ref().map(|lost| format!("ledger: {lost}")));
         details.extend(app.about.tls.trouble(seen.now.utc));
+        details.extend(away.into_iter().map(|(_, words)| words));
         details.extend(app.reloader.status().trouble());
         let away = seen.count("away");
         let detail = HealthDetail { history: state, devices_away: away, detail: details };

@@ -1,0 +1,42 @@
+//! Other people's databases: batches of samples go there, and each sample is there once.
+//!
+//! In: rows in the order of their sequences, and the sequence up to which a batch reaches. Out: up to which sequence a
+//! database has everything, read from where the batches went.
+//!
+//! Where a database has transactions, a batch and its sequence are one: whoever is killed, the next connection goes on behind the
+//! last batch that is there. Where it has none, the sequence is in a file, and the last batch may be written again.
+//!
+//! Never: a thread, another attempt, a decision about which samples are written.
+//!
+//! Read first: `database.rs`, then `postgres/mod.rs`.
+
+mod database;
+mod line;
+mod position;
+#[cfg(feature = "postgres")]
+mod postgres;
+
+pub use database::{Database, DatabaseError, Index, Row};
+pub use line::{Credentials, Line, LineOptions};
+#[cfg(feature = "postgres")]
+pub use postgres::{LoadTls, Postgres, PostgresOptions};
+
+/// Whether this build writes to PostgreSQL.
+pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
+
+/// Bytes a second that the slowest link takes.
+const BYTES_PER_SECOND_MIN: u64 = 8 << 10;
+/// Bytes of a row without its text, roughly.
+const ROW_BYTES: u64 = 50;
+
+/// The time that rows may take on a slow link, beside the time-out.
+fn time_for(rows: &[Row]) -> std::time::Duration {
+    use tieline_core::Value;
+    let words = |row: &Row| match &row.value {
+        Value::Text(text) => text.len() as u64,
+        Value::Bytes(bytes) => bytes.len() as u64,
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
+    };
+    let bytes: u64 = rows.iter().map(|row| ROW_BYTES + words(row)).sum();
+    std::time::Duration::from_secs(bytes / BYTES_PER_SECOND_MIN)
+}

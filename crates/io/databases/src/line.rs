@@ -1,0 +1,281 @@
+//! Line protocol over HTTP, as InfluxDB and VictoriaMetrics take it: `measurement,topic=T,q=good value=1.5 TIME`.
+//!
+//! A number and a truth (1 or 0) are the field `value`, a text the field `text`. The validity of the sample is the tag `q`. There are
+//! no transactions: the position is in a file, and a batch that was written just before the process ended is written again.
+
+use crate::position::PositionFile;
+use crate::{Database, DatabaseError, Row, time_for};
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use tieline_core::Value;
+use ureq::Agent;
+
+/// Bytes of an answer that are read.
+const ANSWER_BYTES_MAX: u64 = 4096;
+/// Characters of an answer that are shown.
+const ANSWER_CHARS: usize = 200;
+
+/// How a database that takes line protocol is reached, and what it is given.
+#[derive(Clone, Debug)]
+pub struct LineOptions {
+    /// The whole address of writes, as in `http://host:8086/write?db=plant`.
+    pub url: String,
+    /// Who writes.
+    pub credentials: Option<Credentials>,
+    /// The measurement of all samples.
+    pub measurement: String,
+    /// Whether texts are written; VictoriaMetrics has none.
+    pub texts: bool,
+    /// The longest time for a batch.
+    pub timeout: Duration,
+    /// The file of the position.
+    pub position: PathBuf,
+}
+
+/// Who writes. The file is read at each connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user's name; without one the file has a token.
+    pub user: Option<String>,
+    /// The file of the password or the token.
+    pub file: PathBuf,
+}
+
+/// A database that takes line protocol.
+pub struct Line {
+    options: LineOptions,
+    agent: Agent,
+    position: PositionFile,
+    authorization: Option<String>,
+    journal: String,
+    text: String,
+}
+
+impl Line {
+    /// Nothing is sent before the first call.
+    #[must_use]
+    pub fn new(options: LineOptions) -> Self {
+        let config = Agent::config_builder().http_status_as_error(false).max_redirects(0).build();
+        let position = PositionFile::new(options.position.clone());
+        let (journal, text) = (String::new(), String::new());
+        Self { agent: Agent::new_with_config(config), options, position, authorization: None, journal, text }
+    }
+
+    fn send(&self, limit: Duration) -> Result<(), DatabaseError> {
+        let mut request = self.agent.post(&self.options.url).header("content-type", "text/plain; charset=utf-8");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let request = request.config().timeout_global(Some(limit)).build();
+        let away = |error: &dyn std::fmt::Display| DatabaseError::Away(format!("no answer: {error}"));
+        let mut answer = request.send(self.text.as_bytes()).map_err(|error| away(&error))?;
+        let status = answer.status();
+        let said = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).lossy_utf8(true).read_to_string();
+        if status.is_success() {
+            return Ok(());
+        }
+        let said: String = said.unwrap_or_default().trim().chars().take(ANSWER_CHARS).collect();
+        let words = format!("it answers {status}: {said}");
+        Err(match status.as_u16() {
+            400 | 422 => DatabaseError::Rejected(words),
+            408 | 429 | 500.. => DatabaseError::Away(words),
+            _ => DatabaseError::Refused(words),
+        })
+    }
+
+    /// Appends the line of a row; false where the protocol, or the database, has none for it.
+    fn push(&mut self, row: &Row) -> bool {
+        let Some(nanos) = row.time.micros().checked_mul(1000) else { return false };
+        let begin = self.text.len();
+        escape(&mut self.text, &self.options.measurement, &[',', ' ']);
+        self.text.push_str(",topic=");
+        escape(&mut self.text, &row.topic, &[',', ' ', '=']);
+        let _ = write!(self.text, ",q={} ", row.quality.validity().name());
+        let has_field = match &row.value {
+            Value::Float(x) if x.is_finite() => write!(self.text, "value={x}").is_ok(),
+            Value::Int(n) => write!(self.text, "value={n}").is_ok(),
+            Value::Bool(truth) => write!(self.text, "value={}", u8::from(*truth)).is_ok(),
+            Value::Text(text) if self.options.texts => {
+                self.text.push_str("text=\"");
+                escape(&mut self.text, text, &['"', '\\']);
+                self.text.push('"');
+                true
+            }
+            Value::Float(_) | Value::Text(_) | Value::Bytes(_) | Value::Null => false,
+        };
+        // A backslash at the end of a tag would escape what comes after it, and a line ends with the first line feed of a name.
+        let is_line = has_field && !row.topic.ends_with('\\') && !row.topic.contains('\n');
+        if is_line {
+            let _ = writeln!(self.text, " {nanos}");
+        } else {
+            self.text.truncate(begin);
+        }
+        is_line
+    }
+}
+
+impl Database for Line {
+    fn connect(&mut self, journal: &str) -> Result<Option<u64>, DatabaseError> {
+        let refused = |error: &io::Error| DatabaseError::Refused(error.to_string());
+        journal.clone_into(&mut self.journal);
+        self.authorization = match &self.options.credentials {
+            Some(credentials) => Some(credentials.authorization().map_err(|error| refused(&error))?),
+            None => None,
+        };
+        // An empty batch shows whether somebody is there who takes it; some answer that it is empty.
+        self.text.clear();
+        match self.send(self.options.timeout) {
+            Ok(()) | Err(DatabaseError::Rejected(_)) => {}
+            Err(error) => return Err(error),
+        }
+        self.position.read(journal).map_err(|error| refused(&error))
+    }
+
+    fn write(&mut self, rows: &[Row], upto: u64) -> Result<u64, DatabaseError> {
+        self.text.clear();
+        let mut skipped = 0;
+        for row in rows {
+            skipped += u64::from(!self.push(row));
+        }
+        if !self.text.is_empty() {
+            self.send(self.options.timeout + time_for(rows))?;
+        }
+        let written = self.position.write(&self.journal, upto);
+        written.map_err(|error| DatabaseError::Refused(format!("the position cannot be kept: {error}")))?;
+        Ok(skipped)
+    }
+}
+
+impl Credentials {
+    fn authorization(&self) -> io::Result<String> {
+        let secret = read_secret(&self.file)?;
+        Ok(match &self.user {
+            Some(user) => {
+                use base64::Engine as _;
+                let shown = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{secret}"));
+                format!("Basic {shown}")
+            }
+            None => format!("Token {secret}"),
+        })
+    }
+}
+
+/// The first line of a file.
+pub(crate) fn read_secret(file: &std::path::Path) -> io::Result<String> {
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+    Ok(text.lines().next().unwrap_or_default().trim_end().to_owned())
+}
+
+fn escape(out: &mut String, text: &str, special: &[char]) {
+    for c in text.chars() {
+        if special.contains(&c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+    use tieline_core::{Quality, Timestamp, Topic};
+
+    fn row(topic: &str, value: Value) -> Row {
+        let (topic, time) = (Topic::new(topic).unwrap(), Timestamp::from_micros(1_700_000_000_000_001));
+        Row { topic, time, value, quality: Quality::GOOD, again: false }
+    }
+
+    fn line(url: String, texts: bool, folder: &std::path::Path) -> Line {
+        let (measurement, timeout) = ("a b".to_owned(), Duration::from_secs(20));
+        let position = folder.join("x.position");
+        Line::new(LineOptions { url, credentials: None, measurement, texts, timeout, position })
+    }
+
+    #[test]
+    fn each_row_is_a_line_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut line = line(String::new(), true, folder.path());
+        let mut check = |row: Row, expect: &str| {
+            line.text.clear();
+            assert_eq!(line.push(&row), !expect.is_empty());
+            assert_eq!(line.text, expect);
+        };
+        const AT: &str = "1700000000000001000\n";
+        check(row("x/y", Value::Float(1.5)), &format!("a\\ b,topic=x/y,q=good value=1.5 {AT}"));
+        check(row("x", Value::Int(-3)), &format!("a\\ b,topic=x,q=good value=-3 {AT}"));
+        check(row("x", Value::Bool(true)), &format!("a\\ b,topic=x,q=good value=1 {AT}"));
+        check(row("x y,z=1", Value::Int(0)), &format!("a\\ b,topic=x\\ y\\,z\\=1,q=good value=0 {AT}"));
+        let text = Value::Text("say \"\\o\"\n".into());
+        check(row("x", text.clone()), &format!("a\\ b,topic=x,q=good text=\"say \\\"\\\\o\\\"\n\" {AT}"));
+        let bad = Row { quality: Quality::AWAY, ..row("x", Value::Int(1)) };
+        check(bad, &format!("a\\ b,topic=x,q=bad value=1 {AT}"));
+        for none in [Value::Null, Value::Float(f64::NAN), Value::Float(f64::INFINITY), Value::Bytes([1].into())] {
+            check(row("x", none), "");
+        }
+        check(row("x\\", Value::Int(1)), "");
+        check(Row { time: Timestamp::from_micros(i64::MAX), ..row("x", Value::Int(1)) }, "");
+        line.options.texts = false;
+        assert!(!line.push(&row("x", text)));
+    }
+
+    /// Answers one request after the other with these statuses, and gives the bodies.
+    fn serve(statuses: &'static [u16]) -> (String, std::thread::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/write", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let answer = |status: &u16| {
+                let (mut socket, _) = listener.accept().unwrap();
+                let mut reader = BufReader::new(socket.try_clone().unwrap());
+                let (mut head, mut length) = (String::new(), 0);
+                while reader.read_line(&mut head).unwrap() > 2 {
+                    let lower = head.to_lowercase();
+                    if let Some(found) = lower.strip_prefix("content-length:") {
+                        length = found.trim().parse().unwrap();
+                    }
+                    head.clear();
+                }
+                let mut body = vec![0; length];
+                reader.read_exact(&mut body).unwrap();
+                let said = "why";
+                write!(
+                    socket,
+                    "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}",
+                    said.len()
+                )
+                .unwrap();
+                String::from_utf8(body).unwrap()
+            };
+            statuses.iter().map(answer).collect()
+        });
+        (url, server)
+    }
+
+    #[test]
+    fn the_position_moves_with_what_was_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, server) = serve(&[200, 200, 500, 400, 403, 200]);
+        let mut line = line(url, true, folder.path());
+        assert_eq!(line.connect("j"), Ok(None));
+        let rows = [row("x", Value::Int(1)), row("x", Value::Null)];
+        assert_eq!(line.write(&rows, 7), Ok(1));
+        let words = |status: &str| format!("it answers {status} x: why").replace(" x:", ":");
+        let said = |error: DatabaseError| error.words().to_owned();
+        let errors: Vec<DatabaseError> = (0..3).map(|_| line.write(&rows, 9).unwrap_err()).collect();
+        assert!(matches!(
+            errors.as_slice(),
+            [DatabaseError::Away(_), DatabaseError::Rejected(_), DatabaseError::Refused(_)]
+        ));
+        assert!(said(errors[0].clone()).ends_with(": why"), "{} {}", errors[0], words("500"));
+        // Nothing to write needs nobody.
+        assert_eq!(line.write(&[row("x", Value::Null)], 8), Ok(1));
+        assert_eq!((line.connect("j"), line.position.read("k").unwrap()), (Ok(Some(8)), None));
+        let bodies = server.join().unwrap();
+        assert!(bodies[0].is_empty() && bodies[1].ends_with("value=1 1700000000000001000\n"), "{bodies:?}");
+        assert!(matches!(line.connect("j"), Err(DatabaseError::Away(_))));
+    }
+}

@@ -1,0 +1,312 @@
+//! The thread that writes the journal's records to one database.
+
+use super::Forwarding;
+use super::identity::Identity;
+use crate::running::RunningInstant;
+use crate::status::Board;
+use crate::store_thread::entry_of;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tieline_core::{Body, Value};
+use tieline_databases::{DatabaseError, Row};
+use tieline_journal::{Item, Reader, Seq, decode};
+use tieline_store::FolderStorage;
+use tracing::{info, warn};
+
+/// The longest pause between two attempts.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// The fewest samples of a batch, where more are to be written.
+const ROWS_MIN: usize = 500;
+/// Bytes of journal of one batch, give or take a record.
+const BATCH_BYTES: usize = 8 << 20;
+/// What was written stays in the journal for so long: a database that falls back by less, to a replica, gets it again.
+const KEEP_WRITTEN: Duration = Duration::from_secs(60);
+/// How exactly that is known.
+const KEEP_STEP: Duration = Duration::from_secs(5);
+/// How often something is looked at when nothing happens.
+const IDLE: Duration = Duration::from_secs(1);
+
+pub(crate) struct Forwarder {
+    forwarding: Forwarding,
+    /// Which of the notes is its own.
+    index: usize,
+    board: Arc<Board>,
+    /// The journal's folder.
+    folder: PathBuf,
+    identity: Identity,
+    /// The last record that was durable when the journal was opened.
+    opened: Seq,
+    /// Where it reads; none without a connection.
+    reader: Option<Reader<FolderStorage>>,
+    /// Whether a position was read since the start.
+    known: bool,
+    rows_max: usize,
+    /// Records that go one by one, because a batch with them was refused.
+    singly: u64,
+    written: VecDeque<(Instant, Seq)>,
+    close_patience: Duration,
+}
+
+/// Samples on their way.
+#[derive(Default)]
+struct Batch {
+    rows: Vec<Row>,
+    records: u64,
+    missing: u64,
+    upto: Option<Seq>,
+    /// Whether there was more than fits.
+    is_full: bool,
+}
+
+impl Forwarder {
+    /// # Errors
+    /// The folder of databases cannot be written.
+    pub(crate) fn new(
+        forwarding: Forwarding,
+        index: usize,
+        board: Arc<Board>,
+        (folder, databases): (PathBuf, PathBuf),
+        close_patience: Duration,
+    ) -> std::io::Result<Self> {
+        std::fs::create_dir_all(&databases)?;
+        let identity = Identity::open(databases.join(format!("{}.journal", forwarding.name)))?;
+        let opened = board.wait(Duration::ZERO, |_| true, |notes| notes.opened);
+        let (rows_max, written) = (forwarding.batch_rows, VecDeque::new());
+        let (reader, known, singly) = (None, false, 0);
+        Ok(Self {
+            forwarding,
+            index,
+            board,
+            folder,
+            identity,
+            opened,
+            reader,
+            known,
+            rows_max,
+            singly,
+            written,
+            close_patience,
+        })
+    }
+
+    /// Runs until the journal thread has ended and all is written, or writing fails or takes too long then.
+    pub(crate) fn run(mut self) {
+        let (mut pause, mut close_by) = (self.forwarding.retry, None);
+        loop {
+            let (durable, done) =
+                self.board.wait(Duration::ZERO, |_| true, |notes| (notes.status.durable, notes.journal_done));
+            let late = done && *close_by.get_or_insert_with(|| Instant::now() + self.close_patience) <= Instant::now();
+            if late || (done && self.reader.as_ref().is_some_and(|reader| reader.place() > durable)) {
+                break;
+            }
+            let connects = self.reader.is_none();
+            match if connects { self.connect() } else { self.forward() } {
+                Ok(()) if connects => {}
+                Ok(()) => pause = self.forwarding.retry,
+                Err(error) => {
+                    self.fail(&error);
+                    if done {
+                        break;
+                    }
+                    self.board.wait(pause, |notes| notes.journal_done, |_| ());
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+        self.board.note(|notes| notes.forwarders -= 1);
+    }
+
+    fn connect(&mut self) -> Result<(), DatabaseError> {
+        let system = |error: std::io::Error| DatabaseError::Refused(error.to_string());
+        let mut position = self.forwarding.database.connect(self.identity.name())?;
+        if !self.known && position.is_some_and(|seq| seq > self.opened.0) {
+            // This journal never had these records: its folder was restored from a copy.
+            let name = self.forwarding.name.as_str();
+            warn!(
+                database = name,
+                position,
+                journal = self.opened.0,
+                "the database is ahead of the journal: a new count begins"
+            );
+            self.identity.renew().map_err(system)?;
+            self.forwarding.database.connect(self.identity.name())?;
+            self.forwarding.database.write(&[], self.opened.0)?;
+            position = Some(self.opened.0);
+        }
+        let storage = FolderStorage::open(&self.folder).map_err(system)?;
+        let first = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.journal_first);
+        // A database that has nothing of this journal gets what the journal has.
+        let next = position.map_or(first.max(Seq(1)), |seq| Seq(seq).next());
+        self.reader = Some(Reader::new(storage, next));
+        self.known = true;
+        self.written.clear();
+        self.note_position(next.previous());
+        let trouble = self.board.note(|notes| {
+            let notes = &mut notes.forwarding[self.index];
+            notes.status.connects += 1;
+            notes.away_since = None;
+            notes.status.trouble.take()
+        });
+        info!(database = self.forwarding.name, position, after = trouble, "connected to the database");
+        Ok(())
+    }
+
+    /// Writes a batch, or waits for a moment where there is nothing to write.
+    fn forward(&mut self) -> Result<(), DatabaseError> {
+        let Some(place) = self.reader.as_ref().map(Reader::place) else { return Ok(()) };
+        let durable = self.board.wait(
+            IDLE,
+            |notes| notes.status.durable >= place || notes.journal_done,
+            |notes| notes.status.durable,
+        );
+        let batch = self.gather(durable)?;
+        let Some(upto) = batch.upto else {
+            self.note_position(place.previous());
+            return Ok(());
+        };
+        let started = Instant::now();
+        match self.forwarding.database.write(&batch.rows, upto.0) {
+            Ok(skipped) => self.note_batch(&batch, upto, skipped, started.elapsed()),
+            Err(DatabaseError::Rejected(why)) if batch.records == 1 => self.leave_out(&batch, upto, &why)?,
+            Err(error) => {
+                match &error {
+                    DatabaseError::Rejected(_) => self.singly = batch.records,
+                    DatabaseError::Away(_) | DatabaseError::Refused(_) => {
+                        self.rows_max = (self.rows_max / 2).max(ROWS_MIN);
+                    }
+                }
+                return Err(error);
+            }
+        }
+        if !batch.is_full && self.singly == 0 {
+            self.board.wait(self.forwarding.every, |notes| notes.journal_done, |_| ());
+        }
+        Ok(())
+    }
+
+    /// Counts a record whose values the database refuses, and goes on behind it.
+    fn leave_out(&mut self, batch: &Batch, upto: Seq, why: &str) -> Result<(), DatabaseError> {
+        let (name, points) = (self.forwarding.name.as_str(), batch.rows.len() as u64);
+        warn!(database = name, record = upto.0, points, why, "the database refuses these samples; they are left out");
+        let found = self.forwarding.database.connect(self.identity.name())?;
+        let known = self.board.wait(Duration::ZERO, |_| true, |notes| notes.forwarding[self.index].status.position);
+        if found.unwrap_or_default() != known.unwrap_or_default().0 {
+            return Err(DatabaseError::Away("the position is not what it was".to_owned()));
+        }
+        self.forwarding.database.write(&[], upto.0)?;
+        self.board.note(|notes| notes.forwarding[self.index].status.rejected_points += points);
+        let left_out = Batch { records: 1, missing: batch.missing, ..Batch::default() };
+        self.note_batch(&left_out, upto, 0, Duration::ZERO);
+        Ok(())
+    }
+
+    fn gather(&mut self, durable: Seq) -> Result<Batch, DatabaseError> {
+        let Some(reader) = &mut self.reader else { return Ok(Batch::default()) };
+        let (mut batch, mut bytes) = (Batch::default(), 0);
+        let records_max = if self.singly > 0 { 1 } else { u64::MAX };
+        loop {
+            if batch.rows.len() >= self.rows_max || bytes >= BATCH_BYTES || batch.records >= records_max {
+                batch.is_full = true;
+                return Ok(batch);
+            }
+            let item = reader.next(durable);
+            match item.map_err(|error| DatabaseError::Refused(format!("the journal cannot be read: {error}")))? {
+                None => return Ok(batch),
+                Some(Item::Record { seq, payload }) => {
+                    bytes += payload.len();
+                    (batch.upto, batch.records) = (Some(seq), batch.records + 1);
+                    match decode(payload) {
+                        Ok(samples) => {
+                            let wanted = |sample: &tieline_journal::Sample| {
+                                self.forwarding.topics.iter().any(|filter| filter.matches(&sample.update.topic))
+                            };
+                            batch.rows.extend(samples.into_iter().filter(wanted).map(row_of));
+                        }
+                        Err(_) => batch.missing += 1,
+                    }
+                }
+                Some(Item::Lost(lost)) => {
+                    let name = self.forwarding.name.as_str();
+                    warn!(database = name, first = lost.first.0, records = lost.records, "journal records are gone");
+                    batch.missing += lost.records;
+                    batch.upto = Some(Seq(lost.first.0.saturating_add(lost.records)).previous());
+                }
+            }
+        }
+    }
+
+    fn note_batch(&mut self, batch: &Batch, upto: Seq, skipped: u64, took: Duration) {
+        self.singly = self.singly.saturating_sub(batch.records);
+        if took > self.forwarding.timeout / 4 {
+            self.rows_max = (self.rows_max / 2).max(ROWS_MIN);
+        } else if batch.is_full && took < self.forwarding.timeout / 16 {
+            self.rows_max = (self.rows_max * 2).min(self.forwarding.batch_rows);
+        }
+        self.board.note(|notes| {
+            let status = &mut notes.forwarding[self.index].status;
+            status.batches += 1;
+            status.written_points += batch.rows.len() as u64 - skipped;
+            status.skipped_points += skipped;
+            status.missing_records += batch.missing;
+            status.last_batch = took;
+        });
+        self.note_position(upto);
+    }
+
+    /// Says what is written, and what the journal may let go: what has been written for a while.
+    fn note_position(&mut self, position: Seq) {
+        let now = Instant::now();
+        if self.written.back().is_none_or(|(at, _)| now.duration_since(*at) >= KEEP_STEP) {
+            self.written.push_back((now, position));
+        }
+        while self.written.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= KEEP_WRITTEN) {
+            self.written.pop_front();
+        }
+        let wanted = self.written.front().map_or(position, |(_, oldest)| *oldest).next();
+        self.board.note(|notes| {
+            let notes = &mut notes.forwarding[self.index];
+            notes.status.position = Some(position);
+            notes.wanted = wanted;
+        });
+    }
+
+    fn fail(&mut self, error: &DatabaseError) {
+        self.reader = None;
+        let name = self.forwarding.name.as_str();
+        let (was, given_up) = self.board.note(|notes| {
+            let first = notes.status.journal_first;
+            let notes = &mut notes.forwarding[self.index];
+            notes.status.failures += 1;
+            notes.away_since.get_or_insert_with(RunningInstant::now);
+            let given_up = notes.status.position.map_or(0, |position| first.since(position.next()));
+            let was = notes.status.trouble.replace(error.to_string());
+            (was, given_up)
+        });
+        if was.as_deref() != Some(error.words()) {
+            warn!(database = name, %error, "the database takes nothing; it is tried again");
+        }
+        if given_up > 0 {
+            warn!(database = name, records = given_up, "the journal gave up records that the database does not have");
+        }
+    }
+}
+
+/// A sample as databases take it.
+fn row_of(sample: tieline_journal::Sample) -> Row {
+    let again = sample.again;
+    let entry = entry_of(Seq(0), sample);
+    let (value, quality) = match entry.body {
+        Body::Point(point) => (point.value, point.quality),
+        Body::Published(point) => (point.value().clone(), point.quality()),
+        Body::Opaque(bytes) => {
+            let value = match std::str::from_utf8(&bytes) {
+                Ok(text) => Value::Text(text.into()),
+                Err(_) => Value::Bytes(bytes.to_vec().into()),
+            };
+            (value, tieline_core::Quality::GOOD)
+        }
+    };
+    Row { topic: entry.topic, time: entry.time, value, quality, again }
+}

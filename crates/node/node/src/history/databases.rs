@@ -1,0 +1,80 @@
+//! Other people's databases, as configured.
+
+use crate::config::{DatabaseConfig, DatabaseServer, VICTORIA};
+use std::path::Path;
+use std::time::Duration;
+use tieline_databases::{Database, Line, LineOptions};
+use tieline_history::Forwarding;
+
+/// The first pause after a failure.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// What writes to a configured database. Its position is in `folder`, where the database keeps none.
+pub(super) fn forwarding_of(config: &DatabaseConfig, folder: &Path) -> Forwarding {
+    let database: Box<dyn Database> = match &config.server {
+        DatabaseServer::Line { kind, url, credentials, measurement } => Box::new(Line::new(LineOptions {
+            url: url.clone(),
+            credentials: credentials.clone(),
+            measurement: measurement.clone(),
+            texts: *kind != VICTORIA,
+            timeout: config.timeout,
+            position: folder.join(format!("{}.position", config.name)),
+        })),
+        DatabaseServer::Postgres { .. } => postgres(config),
+    };
+    Forwarding {
+        name: config.name.clone(),
+        kind: config.server.kind(),
+        topics: config.topics.clone(),
+        batch_rows: config.batch_rows,
+        every: config.every,
+        timeout: config.timeout,
+        retry: RETRY,
+        database,
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(config: &DatabaseConfig) -> Box<dyn Database> {
+    use std::sync::Arc;
+    use tieline_databases::{LoadTls, Postgres, PostgresOptions};
+    use tieline_net::tls::ClientTls;
+    let DatabaseServer::Postgres { hosts, user, password_file, database, schema, index, tls } = &config.server else {
+        return Box::new(Absent);
+    };
+    let tls = tls.clone().map(|authorities| -> LoadTls {
+        Arc::new(move || {
+            let loaded = ClientTls::load(authorities.as_deref(), None);
+            loaded.map(|tls| tls.config()).map_err(|error| error.to_string())
+        })
+    });
+    Box::new(Postgres::new(PostgresOptions {
+        hosts: hosts.clone(),
+        user: user.clone(),
+        password_file: password_file.clone(),
+        database: database.clone(),
+        schema: schema.clone(),
+        index: *index,
+        timeout: config.timeout,
+        tls,
+    }))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_: &DatabaseConfig) -> Box<dyn Database> {
+    Box::new(Absent)
+}
+
+/// A database that this build cannot write to. The configuration refuses it; nothing gets here.
+struct Absent;
+
+impl Database for Absent {
+    fn connect(&mut self, _: &str) -> Result<Option<u64>, tieline_databases::DatabaseError> {
+        let words = "this binary was built without it".to_owned();
+        Err(tieline_databases::DatabaseError::Refused(words))
+    }
+
+    fn write(&mut self, _: &[tieline_databases::Row], _: u64) -> Result<u64, tieline_databases::DatabaseError> {
+        self.connect("").map(|_| 0)
+    }
+}
