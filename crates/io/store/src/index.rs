@@ -22,16 +22,16 @@
 
 use crate::StoreError;
 use crate::chunk_files::Extent;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
-use tieline_core::{Filter, Timestamp, Topic};
+use tieline_core::{Timestamp, Topic};
 
 /// Topic numbers kept in memory; beyond it all are forgotten and looked up again.
 const TOPICS_CACHED_MAX: usize = 1_000_000;
 /// How long a call waits for a reader that holds the file.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Microseconds of a day.
 pub const DAY_US: i64 = 86_400_000_000;
 
@@ -325,7 +325,7 @@ fn topic_number(batch: &Transaction<'_>, topic: &Topic) -> Result<u32, StoreErro
     })
 }
 
-fn state(db: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
+pub(crate) fn state(db: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
     let mut statement = db.prepare_cached("SELECT value FROM state WHERE key = ?")?;
     Ok(statement.query_row([key], |row| row.get(0)).optional()?)
 }
@@ -349,138 +349,8 @@ fn migrate(db: &mut Connection) -> Result<(), StoreError> {
 }
 
 /// The file's version, if this release knows it.
-fn check(db: &Connection) -> Result<i64, StoreError> {
+pub(crate) fn check(db: &Connection) -> Result<i64, StoreError> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let found = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > known { Err(StoreError::Newer(found, known)) } else { Ok(found) }
-}
-
-/// Opens a SQLite file to read, whether a node runs on it or not.
-pub(crate) fn open_reading(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let checked = |db: Connection| {
-        db.busy_timeout(BUSY_WAIT)?;
-        db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
-        Ok(db)
-    };
-    match Connection::open_with_flags(path, flags).map_err(StoreError::from).and_then(checked) {
-        // A folder that cannot be written holds no running node: nothing changes below the reader.
-        Err(StoreError::Failed(error)) => match path.to_str().filter(|_| path.exists()) {
-            Some(text) => {
-                let escaped = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-                checked(Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)?)
-            }
-            None => Err(error.into()),
-        },
-        opened => opened,
-    }
-}
-
-/// The reading side of the index; one a thread.
-pub struct IndexReader {
-    db: Connection,
-}
-
-impl IndexReader {
-    /// Opens the index, whether a node runs on it or not.
-    ///
-    /// # Errors
-    /// There is none, or it was written by a newer release, or it cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let db = open_reading(path)?;
-        check(&db)?;
-        Ok(Self { db })
-    }
-
-    /// See [`Index::position`].
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn position(&self) -> Result<u64, StoreError> {
-        Ok(state(&self.db, "journal")?.unwrap_or(0).cast_unsigned())
-    }
-
-    /// Samples before this time were removed.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn cutoff(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(state(&self.db, "cutoff")?.map(Timestamp::from_micros))
-    }
-
-    /// The topics that have a history, by name, with their numbers.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn topics(&self, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
-        topics(&self.db, filter)
-    }
-
-    /// The chunks of a topic that may have samples from a time on and before another, in the order in which they came.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn chunks(&self, topic: u32, from: Timestamp, to: Timestamp) -> Result<Vec<ChunkRow>, StoreError> {
-        // A chunk is in one day: what begins earlier than the day of `from` ends before it.
-        let day = day_of(from.micros());
-        let mut statement = self.db.prepare_cached(
-            "SELECT topic_id, first_us, last_us, file_id, offset, bytes, samples, summary, id FROM chunks
-             WHERE topic_id = ?1 AND first_us >= ?2 AND first_us < ?3 AND last_us >= ?4",
-        )?;
-        let found = statement.query_map(params![topic, day, to.micros(), from.micros()], |row| {
-            Ok((row.get::<_, i64>(8)?, chunk_row(row)?))
-        })?;
-        let mut found: Vec<(i64, ChunkRow)> = found.collect::<Result<_, _>>()?;
-        found.sort_by_key(|(id, _)| *id);
-        Ok(found.into_iter().map(|(_, chunk)| chunk).collect())
-    }
-
-    /// When the day begins that has the last chunk of a topic that begins before a time.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn day_before(&self, topic: u32, before: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let mut statement =
-            self.db.prepare_cached("SELECT max(first_us) FROM chunks WHERE topic_id = ?1 AND first_us < ?2")?;
-        let found: Option<i64> = statement.query_row(params![topic, before.micros()], |row| row.get(0))?;
-        Ok(found.map(|first| Timestamp::from_micros(day_of(first))))
-    }
-}
-
-/// When the day of a time begins.
-const fn day_of(micros: i64) -> i64 {
-    micros.div_euclid(DAY_US).saturating_mul(DAY_US)
-}
-
-fn chunk_row(row: &Row<'_>) -> rusqlite::Result<ChunkRow> {
-    let time = |place| row.get(place).map(Timestamp::from_micros);
-    let offset = row.get::<_, i64>(4)?.cast_unsigned();
-    Ok(ChunkRow {
-        topic: row.get(0)?,
-        first: time(1)?,
-        last: time(2)?,
-        extent: Extent { file: row.get(3)?, offset, bytes: row.get(5)? },
-        samples: row.get::<_, i64>(6)?.cast_unsigned(),
-        summary: row.get(7)?,
-    })
-}
-
-/// The topics of a file, by name, with their numbers.
-pub(crate) fn topics(db: &Connection, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
-    let mut found = Vec::new();
-    let sql = if filter.contains(['+', '#']) {
-        "SELECT id, name FROM topics WHERE ?1 <> '' ORDER BY name"
-    } else {
-        "SELECT id, name FROM topics WHERE name = ?1"
-    };
-    let mut statement = db.prepare_cached(sql)?;
-    let mut rows = statement.query([filter.as_str()])?;
-    while let Some(row) = rows.next()? {
-        let name = row.get_ref(1)?.as_str().map_err(|_| StoreError::Damaged("a topic is no text".into()))?;
-        if filter.matches(name) {
-            let topic = Topic::new(name).map_err(|e| StoreError::Damaged(e.to_string()))?;
-            found.push((row.get(0)?, topic));
-        }
-    }
-    Ok(found)
 }

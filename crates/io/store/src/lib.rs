@@ -12,6 +12,7 @@ mod error;
 mod export;
 mod files;
 mod index;
+mod index_reader;
 mod older;
 mod parquet_file;
 mod row;
@@ -22,7 +23,8 @@ pub use chunk_files::{ChunkFiles, Extent, read_chunk};
 pub use error::StoreError;
 pub use export::{ExportError, Format, export};
 pub use files::FolderStorage;
-pub use index::{ChunkRow, DAY_US, Index, IndexReader, Moved, Removed};
+pub use index::{ChunkRow, DAY_US, Index, Moved, Removed};
+pub use index_reader::IndexReader;
 pub use older::{OlderStore, Page};
 pub use row::{Place, PlaceError, Row};
 

@@ -12,7 +12,7 @@
 //! | | `quality` | the reasons against the value as bits (`tieline_core::Quality`) |
 //! | `state` | `journal` | the sequence of the last journal record that is stored |
 
-use crate::index::{open_reading, topics};
+use crate::index_reader::{open_reading, topics};
 use crate::{Moved, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
@@ -43,7 +43,7 @@ impl OlderStore {
     /// It is none, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let db = open_reading(path)?;
-        let mut topics = topics(&db, &Filter::new("#").map_err(|e| StoreError::Damaged(e.to_string()))?)?;
+        let mut topics = topics(&db, &Filter::new("#").map_err(|e| StoreError::Damaged(e.to_string()))?, |_| true)?;
         topics.sort_by_key(|(number, _)| *number);
         Ok(Self { db, topics })
     }

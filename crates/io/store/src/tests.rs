@@ -12,7 +12,7 @@ fn at(micros: i64) -> Timestamp {
 fn row(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> Row {
     let topic = Topic::new(topic).unwrap();
     let place = Place { time_us: micros, number: 0, topic: topic.clone() };
-    Row { topic, point: Point { value: value.into(), quality, time: at(micros) }, count: 1, place }
+    Row { topic, point: Point { value: value.into(), quality, time: at(micros) }, is_payload: false, count: 1, place }
 }
 
 fn exported(rows: &[Row], format: &str) -> Vec<u8> {

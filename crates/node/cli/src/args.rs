@@ -15,6 +15,7 @@ use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
 use crate::goose::args::GooseVerb;
 use crate::import::args::ImportVerb;
+use crate::replay::args::ReplayArgs;
 use crate::run::args::RunArgs;
 use crate::seal::args::SealVerb;
 use crate::serve::args::{BacnetVerb, Iec104Verb, ModbusVerb};
@@ -93,6 +94,8 @@ pub enum Verb {
     /// Read recorded values
     #[command(subcommand)]
     History(HistoryVerb),
+    /// Publish recorded values again, at their pace, below $replay/ or to another node
+    Replay(ReplayArgs),
     /// Operate a point
     Command(CommandArgs),
     /// Set many points in one call, of one device or of thousands
@@ -305,6 +308,9 @@ pub struct TopicsArgs {
     /// Topic filter
     #[arg(default_value = "#")]
     pub filter: String,
+    /// The last values at this time, from history: a time (RFC 3339), a date, 5m or -5m for so long before the present
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub at: Option<String>,
     /// Only topics that this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub select: Option<String>,

@@ -30,7 +30,8 @@ mod store_thread;
 mod tests;
 mod writer;
 
-pub use columns::question::HistoryQuery;
+pub use columns::instant::Latest;
+pub use columns::question::{HistoryQuery, Order};
 pub use columns::reader::{HistoryReader, HistorySource};
 pub use columns::rows::Rows;
 pub use options::{Durability, HistoryOptions};
@@ -38,5 +39,5 @@ pub use queue::{NotRecorded, Receipt};
 pub use running::RunningInstant;
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
 pub use store::{Migration, Retention, StoreError};
-pub use tieline_series::Aggregate;
+pub use tieline_series::{Aggregate, Datum, Sample};
 pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

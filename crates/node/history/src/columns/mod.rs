@@ -8,11 +8,15 @@
 //! A sample is in a head until its chunk is in the index. Who reads takes the heads first, then the index: a sample that moves
 //! meanwhile is met twice, and equal samples of one time are one.
 
+mod chunk_reader;
+pub(crate) mod instant;
+mod listing;
 pub(crate) mod live;
 mod migration;
 pub(crate) mod question;
 pub(crate) mod reader;
 pub(crate) mod rows;
+mod timeline;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +32,7 @@ use tieline_store::{ChunkFiles, ChunkRow, DAY_US, Extent, FolderStorage, HISTORY
 
 /// Bytes of chunks that are written, synced and committed together, give or take a head.
 const FLUSH_BYTES: usize = 8 << 20;
+const MICROSECOND: Duration = Duration::from_micros(1);
 /// How far the bound of age moves before chunks are looked for that are behind it.
 const CUTOFF_STEP: Duration = Duration::from_secs(60);
 

@@ -5,11 +5,26 @@ use tieline_core::{Filter, Timestamp};
 use tieline_series::Aggregate;
 use tieline_store::{Place, StoreError};
 
-/// A question. Topics are answered one after the other, in the order of their names; within a topic the oldest first.
+/// In which order rows come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Topic by topic, in the order of their names; within a topic the oldest first.
+    #[default]
+    Topic,
+    /// The oldest first, those of one time by topic. For samples, not for buckets.
+    Time,
+}
+
+impl Order {
+    /// Every order with its word in questions.
+    pub const ALL: [(&'static str, Self); 2] = [("topic", Self::Topic), ("time", Self::Time)];
+}
+
+/// A question.
 #[derive(Clone, Debug)]
 pub struct HistoryQuery {
-    /// Which topics.
-    pub topics: Filter,
+    /// Which topics: those that one of these selects.
+    pub topics: Vec<Filter>,
     /// Not before this.
     pub from: Option<Timestamp>,
     /// Before this.
@@ -18,6 +33,8 @@ pub struct HistoryQuery {
     pub every: Option<Duration>,
     /// What stands for a bucket. A bucket without samples has no row.
     pub aggregate: Aggregate,
+    /// In which order.
+    pub order: Order,
     /// At most so many rows.
     pub limit: Option<u64>,
     /// Goes on behind this row of an earlier answer to the same question.
@@ -27,8 +44,15 @@ pub struct HistoryQuery {
 impl HistoryQuery {
     /// All samples of the topics.
     #[must_use]
-    pub const fn of(topics: Filter) -> Self {
-        Self { topics, from: None, to: None, every: None, aggregate: Aggregate::Mean, limit: None, after: None }
+    pub fn of(topics: Filter) -> Self {
+        Self::of_several(vec![topics])
+    }
+
+    /// The same of several filters.
+    #[must_use]
+    pub const fn of_several(topics: Vec<Filter>) -> Self {
+        let (aggregate, order) = (Aggregate::Mean, Order::Topic);
+        Self { topics, from: None, to: None, every: None, aggregate, order, limit: None, after: None }
     }
 
     /// The width of buckets in microseconds.

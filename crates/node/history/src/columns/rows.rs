@@ -1,31 +1,33 @@
 //! An answer: rows, as they are read, topic by topic.
 
-use super::question::HistoryQuery;
-use super::reader::{Columns, HistoryReader};
+use super::chunk_reader::ChunkReader;
+use super::listing::{Journaled, Recorded, list};
+use super::question::{HistoryQuery, Order};
+use super::reader::HistoryReader;
+use super::timeline::Timeline;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::vec;
-use tieline_core::{Cursor, Point, Timestamp, Topic, Value};
+use tieline_core::{Cursor, Point, Timestamp, Topic};
 use tieline_series::{
-    Aggregate, Bucket, Buckets, Chunk, Column, Datum, Frame, Grid, Sample, Span, Step, Summary, Sweep,
+    Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Sample, Span, Step, Summary, Sweep,
 };
-use tieline_store::{ChunkRow, DAY_US, FolderStorage, Place, Row, StoreError, read_chunk};
-use tracing::warn;
+use tieline_store::{ChunkRow, DAY_US, Place, Row, StoreError};
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
     reader: &'r HistoryReader,
-    files: FolderStorage,
+    chunks: ChunkReader,
     query: HistoryQuery,
     every: Option<i64>,
     from: Timestamp,
     to: Timestamp,
-    topics: VecDeque<(Option<u32>, Topic)>,
-    /// What the journal has, where no store of this process has it.
-    journaled: Option<Columns>,
+    topics: VecDeque<Recorded>,
+    journaled: Journaled,
     walk: Option<Walk>,
+    /// Has the rows, where they come in order of time.
+    timeline: Option<Box<Timeline<'r>>>,
     left: u64,
-    damaged: u64,
 }
 
 enum Source {
@@ -77,39 +79,47 @@ impl Iterator for Rows<'_> {
 
 impl<'r> Rows<'r> {
     pub(super) fn new(reader: &'r HistoryReader, query: HistoryQuery) -> Result<Self, StoreError> {
+        if query.order == Order::Time {
+            let (left, timeline) = (query.limit.unwrap_or(u64::MAX), Timeline::new(reader, query.clone())?);
+            let rows = Self::of(reader, HistoryQuery { after: None, ..query }, VecDeque::new(), Journaled::none())?;
+            return Ok(Self { timeline: Some(Box::new(timeline)), left, ..rows });
+        }
+        let (topics, journaled) = list(reader, &query.topics, |_| true)?;
+        Self::of(reader, query, topics.into(), journaled)
+    }
+
+    /// The rows of topics that are known, in their order.
+    pub(super) fn of(
+        reader: &'r HistoryReader,
+        query: HistoryQuery,
+        mut topics: VecDeque<Recorded>,
+        journaled: Journaled,
+    ) -> Result<Self, StoreError> {
         let every = query.every_micros()?;
         let cutoff = reader.index.cutoff()?.unwrap_or(Timestamp::from_micros(i64::MIN));
         let from = query.from.unwrap_or(cutoff).max(cutoff);
         let to = query.to.unwrap_or(Timestamp::from_micros(i64::MAX));
-        let indexed = reader.index.topics(&query.topics)?;
-        let mut topics: Vec<(Option<u32>, Topic)> =
-            indexed.into_iter().map(|(number, topic)| (Some(number), topic)).collect();
-        let journaled = if reader.is_live() { None } else { Some(reader.journaled(&query.topics)?) };
-        if let Some(journaled) = &journaled {
-            let is_known = |topic: &Topic| topics.binary_search_by(|(_, known)| known.cmp(topic)).is_ok();
-            let fresh: Vec<_> =
-                journaled.keys().filter(|topic| !is_known(topic)).map(|topic| (None, topic.clone())).collect();
-            topics.extend(fresh);
-            topics.sort_by(|(_, one), (_, other)| one.cmp(other));
-        }
         if let Some(place) = &query.after {
-            topics.retain(|(_, topic)| *topic >= place.topic);
+            topics.retain(|recorded| recorded.topic >= place.topic);
         }
-        let (left, files) = (query.limit.unwrap_or(u64::MAX), reader.files());
-        let topics = topics.into();
-        Ok(Self { reader, files, query, every, from, to, topics, journaled, walk: None, left, damaged: 0 })
+        let (left, chunks) = (query.limit.unwrap_or(u64::MAX), ChunkReader::new(reader.files()));
+        let timeline = None;
+        Ok(Self { reader, chunks, query, every, from, to, topics, journaled, walk: None, timeline, left })
     }
 
     /// Samples that could not be read because their chunk is damaged or lost, so far.
     #[must_use]
-    pub const fn damaged(&self) -> u64 {
-        self.damaged
+    pub fn damaged(&self) -> u64 {
+        self.timeline.as_ref().map_or(self.chunks.damaged(), |timeline| timeline.damaged())
     }
 
     fn find(&mut self) -> Result<Option<Row>, StoreError> {
+        if let Some(timeline) = &mut self.timeline {
+            return timeline.find();
+        }
         loop {
             let Some(mut walk) = self.walk.take() else {
-                let Some((number, topic)) = self.topics.pop_front() else { return Ok(None) };
+                let Some(Recorded { topic, number }) = self.topics.pop_front() else { return Ok(None) };
                 self.walk = Some(self.begin(number, topic)?);
                 continue;
             };
@@ -160,17 +170,15 @@ impl<'r> Rows<'r> {
 
     /// The samples of a topic that may be in no chunk, a day at most in each column, as chunks have.
     fn heads(&mut self, number: Option<u32>, topic: &Topic) -> Result<Vec<Arc<Column>>, StoreError> {
-        let live =
-            if self.journaled.is_none() { number.and_then(|number| self.reader.unwritten(number)) } else { None };
-        if let Some(columns) = live {
-            return Ok(columns);
-        }
-        if self.journaled.is_none() {
+        if !self.journaled.is_read() {
+            let live = number.and_then(|number| self.reader.unwritten(number));
+            if let Some(columns) = live {
+                return Ok(columns);
+            }
             // The store was closed since.
-            self.journaled = Some(self.reader.journaled(&self.query.topics)?);
+            self.journaled.read(self.reader)?;
         }
-        let column = self.journaled.as_ref().and_then(|columns| columns.get(topic));
-        Ok(column.cloned().into_iter().collect())
+        Ok(self.journaled.of(topic))
     }
 
     /// Takes one step. Says false at the end of the topic.
@@ -209,25 +217,7 @@ impl<'r> Rows<'r> {
             Source::Head(column) => return Ok(Some(Arc::clone(column))),
             Source::Chunk(row) => row,
         };
-        let read = read_chunk(&mut self.files, row.extent)?;
-        let why = match read.map(|bytes| Chunk::parse(&bytes.into()).and_then(|chunk| Ok((chunk.samples()?, chunk)))) {
-            Some(Ok((column, chunk))) if (chunk.first, chunk.last) == (row.first, row.last) => {
-                return Ok(Some(Arc::new(column)));
-            }
-            Some(Ok(_)) => "it is another chunk than the index says".to_owned(),
-            Some(Err(error)) => error.to_string(),
-            // Removed since by retention, or lost.
-            None => {
-                let there = self.reader.index.chunks(row.topic, row.first, row.first.later(MICROSECOND))?;
-                if there.iter().all(|other| other.extent != row.extent) {
-                    return Ok(None);
-                }
-                "its bytes are not there".to_owned()
-            }
-        };
-        self.damaged += row.samples;
-        warn!(chunk = %row.extent, samples = row.samples, why, "a chunk of the history cannot be read; its samples are left out");
-        Ok(None)
+        self.chunks.column(&self.reader.index, row)
     }
 
     /// The number that stands at a time: the last one before it that is not bad.
@@ -262,7 +252,6 @@ impl<'r> Rows<'r> {
 }
 
 const DAY: std::time::Duration = std::time::Duration::from_micros(DAY_US.cast_unsigned());
-const MICROSECOND: std::time::Duration = std::time::Duration::from_micros(1);
 
 /// The last number of a column before a time, and when.
 fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
@@ -311,8 +300,9 @@ impl Walk {
                     if self.skip.is_some_and(|place| (time_us, number) <= place) {
                         continue;
                     }
-                    let point = Point { value: value_of(sample.datum), quality: sample.quality, time: sample.time };
-                    return Some(row(&self.topic, point, 1, number));
+                    let is_payload = matches!(sample.datum, Datum::Opaque(_));
+                    let point = Point { value: sample.datum.into_value(), quality: sample.quality, time: sample.time };
+                    return Some(Row { is_payload, ..row(&self.topic, point, 1, number) });
                 }
                 None
             }
@@ -330,26 +320,11 @@ impl Walk {
 
 fn bucket_row(topic: &Topic, aggregate: Aggregate, bucket: &Bucket) -> Option<Row> {
     let found = aggregate.of(bucket)?;
-    let point = Point { value: value_of(found.datum), quality: found.quality, time: bucket.start };
+    let point = Point { value: found.datum.into_value(), quality: found.quality, time: bucket.start };
     Some(row(topic, point, found.count, 0))
 }
 
 fn row(topic: &Topic, point: Point, count: u64, number: u64) -> Row {
     let place = Place { time_us: point.time.micros(), number, topic: topic.clone() };
-    Row { topic: topic.clone(), point, count, place }
-}
-
-/// A payload as published is text where it is UTF-8, else bytes.
-fn value_of(datum: Datum) -> Value {
-    match datum {
-        Datum::Float(double) => Value::Float(double),
-        Datum::Int(integer) => Value::Int(integer),
-        Datum::Bool(state) => Value::Bool(state),
-        Datum::Null => Value::Null,
-        Datum::Bytes(bytes) => Value::Bytes(bytes.as_ref().into()),
-        Datum::Text(bytes) | Datum::Opaque(bytes) => match str::from_utf8(&bytes) {
-            Ok(text) => Value::Text(text.into()),
-            Err(_) => Value::Bytes(bytes.as_ref().into()),
-        },
-    }
+    Row { topic: topic.clone(), point, is_payload: false, count, place }
 }

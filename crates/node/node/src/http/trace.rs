@@ -5,7 +5,7 @@
 
 use super::arguments::{TopicAt, wrong};
 use super::authorization::{Authenticated, Authorized};
-use super::history::Pieces;
+use super::pieces::Pieces;
 use super::logins::LoginEnd;
 use super::problem::Problem;
 use crate::config::DeviceConfig;
