@@ -337,17 +337,31 @@ pub enum HistoryVerb {
     Query(HistoryArgs),
 }
 
+/// In which order rows come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RowOrder {
+    /// Topic by topic
+    #[default]
+    Topic,
+    /// The oldest first
+    Time,
+}
+
 /// `tieline history query`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// Topic or topic filter
-    pub topic: String,
+    /// Topics or topic filters
+    #[arg(required = true, value_name = "TOPIC")]
+    pub topics: Vec<String>,
     /// Start, inclusive: a time (RFC 3339), a date, 24h for so long before the end, -24h before the present
     #[arg(long, value_name = "TIME", default_value = "24h", allow_hyphen_values = true)]
     pub from: String,
     /// End, exclusive: a time, a date, 5m or -5m for so long before the present [default: the present]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
+    /// In which order rows come; buckets come by topic
+    #[arg(long, value_enum, default_value_t = RowOrder::Topic)]
+    pub order: RowOrder,
     /// Width of a bucket, as in 1m; needs --agg
     #[arg(long, value_name = "DURATION", requires = "agg")]
     pub every: Option<String>,

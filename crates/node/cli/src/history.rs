@@ -1,7 +1,7 @@
 //! `tieline history query`: recorded values, from a node or from its folder.
 
 use crate::api::now;
-use crate::args::{Format, HistoryArgs, HistoryVerb};
+use crate::args::{Format, HistoryArgs, HistoryVerb, RowOrder};
 use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tieline_core::{Filter, Timestamp};
-use tieline_history::{Aggregate, HistoryQuery, HistoryReader};
+use tieline_history::{Aggregate, HistoryQuery, HistoryReader, Order};
 use tieline_node::config::{Moment, parse_duration};
 use tieline_store::{HISTORY_FOLDER, OLDER_FILE, export};
 
@@ -37,15 +37,16 @@ pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
 fn ask(args: &HistoryArgs) -> Result<()> {
     let limit = args.limit.unwrap_or(ROWS_MAX).to_string();
     let format = store_format(format_of(args));
-    let parameters = [
-        ("topic", Some(args.topic.as_str())),
+    let mut parameters: Vec<_> = args.topics.iter().map(|topic| ("topic", Some(topic.as_str()))).collect();
+    parameters.extend([
         ("from", Some(args.from.as_str())),
         ("to", args.to.as_deref()),
         ("every", args.every.as_deref()),
         ("agg", args.agg.map(word)),
+        ("order", Some(order_word(args.order))),
         ("limit", Some(&limit)),
         ("format", Some(format_word(format_of(args)))),
-    ];
+    ]);
     let client = who::http(&args.node, Some(ANSWER))?;
     let mut answer = client.stream(&uri::path("/v1/history", &parameters), format.media_type())?;
     let mut out = Output::open(args.output.as_deref())?;
@@ -89,7 +90,8 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
 /// The same question that the node would understand.
 fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
     let wrong = |name: &str, found: &str, expected: &str| anyhow!("{name} is {found:?}, expected {expected}");
-    let filter = Filter::new(&args.topic).map_err(|error| wrong("the topic", &args.topic, &error.to_string()))?;
+    let filter = |text: &String| Filter::new(text).map_err(|error| wrong("the topic", text, &error.to_string()));
+    let filters = args.topics.iter().map(filter).collect::<Result<_>>()?;
     let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
     let to = args.to.as_deref().map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
     let from = moment("--from", &args.from)?.resolve(to.unwrap_or(now), now);
@@ -102,7 +104,18 @@ fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
     });
     let aggregate = args.agg.map(word).and_then(Aggregate::from_name).unwrap_or_default();
     let (from, every, limit) = (Some(from), every.transpose()?, args.limit);
-    Ok(HistoryQuery { from, to, every, aggregate, limit, ..HistoryQuery::of(filter) })
+    let order = match args.order {
+        RowOrder::Topic => Order::Topic,
+        RowOrder::Time => Order::Time,
+    };
+    Ok(HistoryQuery { from, to, every, aggregate, order, limit, ..HistoryQuery::of_several(filters) })
+}
+
+const fn order_word(order: RowOrder) -> &'static str {
+    match order {
+        RowOrder::Topic => "topic",
+        RowOrder::Time => "time",
+    }
 }
 
 fn word(aggregate: crate::args::Aggregate) -> &'static str {
