@@ -12,7 +12,7 @@ from bus import Paho, Sub
 from node import BINARY, Node, tieline
 from waiting import until
 
-START = datetime.now(timezone.utc).replace(microsecond=0) - timedelta(hours=2)
+START = datetime.now(timezone.utc).replace(second=0, microsecond=0) - timedelta(hours=2)
 FAULT = 20
 
 
@@ -83,6 +83,19 @@ def test_pages_of_history_in_order_of_time_have_every_row_once(node):
         *["--from", at(-10), "--format", "json", "--http", node.http],
     )
     assert json.loads(same.stdout) == rows
+
+
+def test_buckets_are_those_of_a_calendar_and_gaps_are_filled(node):
+    query = f"/v1/history?topic=site/volts&from={at(0)}&to={at(60)}&every=10s&agg=max"
+    filled = [row["v"] for row in node.request(f"{query}&fill=previous")[1]]
+    assert filled == [239, 249, 259, 269, 269, 269]
+    assert [row["count"] for row in node.request(f"{query}&fill=null")[1]] == [10, 10, 10, 10, 0, 0]
+    days = "/v1/history?topic=site/volts&from=2026-03-28T23:00:00Z&to=2026-03-30T22:00:00Z&agg=count&fill=null"
+    starts = [row["t"] for row in node.request(f"{days}&every=1d&tz=Europe/Madrid")[1]]
+    assert starts == ["2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"]
+    for wrong in ["every=1d&tz=Europe/Nowhere", "tz=UTC", "every=1mo&order=time", "every=0s"]:
+        status, problem = node.request(f"/v1/history?topic=site/volts&agg=max&{wrong}")
+        assert status == 400, problem
 
 
 def replay(node, *more, **options):

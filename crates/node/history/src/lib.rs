@@ -18,6 +18,7 @@
 //!
 //! Read first: `writer.rs`, then `store.rs`, `columns/mod.rs`, `columns/rows.rs`.
 
+pub mod calendar;
 mod columns;
 mod journal_thread;
 mod options;
@@ -30,6 +31,7 @@ mod store_thread;
 mod tests;
 mod writer;
 
+pub use columns::fill::Fill;
 pub use columns::instant::Latest;
 pub use columns::question::{HistoryQuery, Order};
 pub use columns::reader::{HistoryReader, HistorySource};

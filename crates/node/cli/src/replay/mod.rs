@@ -226,7 +226,8 @@ mod tests {
         };
         check(&["--from", "1h"], Ok(("2026-11-20T11:00:00.000Z", "2026-11-20T12:00:00.000Z")));
         check(&["--from", "1h", "--to", "2026-11-17"], Ok(("2026-11-16T23:00:00.000Z", "2026-11-17T00:00:00.000Z")));
-        let expected = "--from is 2026-11-20T12:00:00.000Z, expected a time before --to, which is 2026-11-20T11:00:00.000Z";
+        let expected =
+            "--from is 2026-11-20T12:00:00.000Z, expected a time before --to, which is 2026-11-20T11:00:00.000Z";
         check(&["--from", "now", "--to", "1h"], Err(expected));
         check(&["--from", "x"], Err(&format!("--from is \"x\", expected {}", Moment::EXPECTED)));
         assert_eq!(prefix("fault").unwrap(), "$replay/fault/");

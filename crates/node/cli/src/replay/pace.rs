@@ -61,7 +61,8 @@ impl Pace {
                 continue;
             }
             let Speed::Times(times) = self.speed else { return };
-            let passed = Duration::from_micros(time.micros().saturating_sub(self.began.1.micros()).max(0).cast_unsigned());
+            let passed =
+                Duration::from_micros(time.micros().saturating_sub(self.began.1.micros()).max(0).cast_unsigned());
             let due = self.began.0 + passed.div_f64(times);
             let late = since.saturating_duration_since(due);
             if late > LATE_MAX {

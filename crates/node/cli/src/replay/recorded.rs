@@ -115,7 +115,12 @@ fn read_state(client: &HttpClient, span: &Span, give: impl Fn(Recorded) -> Wante
 fn read_rows(client: &HttpClient, span: &Span, give: impl Fn(Recorded) -> Wanted) -> Result<Wanted> {
     let (from, to) = (span.from.to_string(), span.to.to_string());
     let mut parameters: Vec<(&str, Option<&str>)> = span.topics.iter().map(|topic| ("topic", Some(&**topic))).collect();
-    parameters.extend([("from", Some(&*from)), ("to", Some(&*to)), ("order", Some("time")), ("limit", Some(PAGE_ROWS))]);
+    parameters.extend([
+        ("from", Some(&*from)),
+        ("to", Some(&*to)),
+        ("order", Some("time")),
+        ("limit", Some(PAGE_ROWS)),
+    ]);
     let mut next = Some(uri::path("/v1/history", &parameters));
     while let Some(path) = next {
         let (page, link) = client.get_page::<Vec<Row>>(&path)?;

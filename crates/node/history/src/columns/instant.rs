@@ -144,7 +144,10 @@ impl Iterator for Latest<'_> {
 /// The last sample of all, of columns that came one after the other.
 fn last_of(parts: &[Column]) -> Option<Sample> {
     let last = parts.iter().filter_map(|part| part.ends()).map(|(_, last)| last).max()?;
-    let mut together: Column = parts.iter().flat_map(|part| part.range(part.count_before(last)..part.len()).iter().collect::<Vec<_>>()).collect();
+    let mut together: Column = parts
+        .iter()
+        .flat_map(|part| part.range(part.count_before(last)..part.len()).iter().collect::<Vec<_>>())
+        .collect();
     together.settle();
     together.iter().last()
 }

@@ -9,6 +9,7 @@
 //! meanwhile is met twice, and equal samples of one time are one.
 
 mod chunk_reader;
+pub(crate) mod fill;
 pub(crate) mod instant;
 mod listing;
 pub(crate) mod live;
@@ -16,9 +17,9 @@ mod migration;
 pub(crate) mod question;
 pub(crate) mod reader;
 pub(crate) mod rows;
-mod timeline;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 use crate::store::{Entry, Migration, Retained, Retention, Size, Store, StoreError};
 use live::Live;

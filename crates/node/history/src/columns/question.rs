@@ -1,8 +1,11 @@
 //! What is asked of a history.
 
+use super::fill::Fill;
+use crate::calendar::Buckets;
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Filter, Timestamp};
-use tieline_series::Aggregate;
+use tieline_series::{Aggregate, Grid};
 use tieline_store::{Place, StoreError};
 
 /// In which order rows come.
@@ -31,6 +34,10 @@ pub struct HistoryQuery {
     pub to: Option<Timestamp>,
     /// Buckets of this width, aligned to 1970; none asks for the samples themselves.
     pub every: Option<Duration>,
+    /// Buckets that begin at these times, ascending, in place of such of one width: those of a calendar.
+    pub starts: Option<Arc<[Timestamp]>>,
+    /// What stands for a bucket without samples; other than [`Fill::None`] it needs `from` and `to`.
+    pub fill: Fill,
     /// What stands for a bucket. A bucket without samples has no row.
     pub aggregate: Aggregate,
     /// In which order.
@@ -51,15 +58,37 @@ impl HistoryQuery {
     /// The same of several filters.
     #[must_use]
     pub const fn of_several(topics: Vec<Filter>) -> Self {
-        let (aggregate, order) = (Aggregate::Mean, Order::Topic);
-        Self { topics, from: None, to: None, every: None, aggregate, order, limit: None, after: None }
+        let (aggregate, order, fill) = (Aggregate::Mean, Order::Topic, Fill::None);
+        let (from, to, every, starts, limit, after) = (None, None, None, None, None, None);
+        Self { topics, from, to, every, starts, fill, aggregate, order, limit, after }
     }
 
-    /// The width of buckets in microseconds.
-    pub(super) fn every_micros(&self) -> Result<Option<i64>, StoreError> {
+    /// The same in buckets. Those of a calendar, and those that are filled, end at `end`.
+    #[must_use]
+    pub fn in_buckets(mut self, buckets: Buckets, end: Timestamp) -> Self {
+        let is_open = matches!(buckets, Buckets::Every(_)) && self.fill == Fill::None;
+        match buckets {
+            Buckets::Every(width) => self.every = Some(width),
+            Buckets::Starts(starts) => self.starts = Some(starts.into()),
+        }
+        self.to = self.to.or_else(|| (!is_open).then_some(end));
+        self
+    }
+
+    /// Where buckets begin; none where samples are asked for.
+    pub(super) fn grid(&self) -> Result<Option<Grid>, StoreError> {
+        if self.fill != Fill::None && (self.from.is_none() || self.to.is_none()) {
+            return Err(StoreError::Question("buckets without samples have rows only between two times"));
+        }
+        if matches!(self.fill, Fill::Previous | Fill::Linear) && self.after.is_some() {
+            return Err(StoreError::Question("buckets without samples are filled from the first row on"));
+        }
+        if let Some(starts) = &self.starts {
+            return Ok(Some(Grid::Starts(starts.to_vec())));
+        }
         let Some(every) = self.every else { return Ok(None) };
         match i64::try_from(every.as_micros()) {
-            Ok(micros) if micros > 0 => Ok(Some(micros)),
+            Ok(micros) if micros > 0 => Ok(Some(Grid::Every(micros))),
             Ok(_) | Err(_) => Err(StoreError::Question("the width of buckets is out of range")),
         }
     }

@@ -1,6 +1,7 @@
 //! An answer: rows, as they are read, topic by topic.
 
 use super::chunk_reader::ChunkReader;
+use super::fill::{Fill, Filler};
 use super::listing::{Journaled, Recorded, list};
 use super::question::{HistoryQuery, Order};
 use super::reader::HistoryReader;
@@ -9,9 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::vec;
 use tieline_core::{Cursor, Point, Timestamp, Topic};
-use tieline_series::{
-    Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Sample, Span, Step, Summary, Sweep,
-};
+use tieline_series::{Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Sample, Span, Step, Summary, Sweep};
 use tieline_store::{ChunkRow, DAY_US, Place, Row, StoreError};
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
@@ -19,7 +18,7 @@ pub struct Rows<'r> {
     reader: &'r HistoryReader,
     chunks: ChunkReader,
     query: HistoryQuery,
-    every: Option<i64>,
+    grid: Option<Grid>,
     from: Timestamp,
     to: Timestamp,
     topics: VecDeque<Recorded>,
@@ -56,12 +55,14 @@ struct Walk {
     from: Timestamp,
     skip: Option<(i64, u64)>,
     out: Out,
+    /// Whether all of its samples were taken.
+    is_finished: bool,
 }
 
 /// What a topic's samples become.
 enum Out {
     Samples { ready: vec::IntoIter<Sample>, last: Option<(i64, u64)> },
-    Buckets { buckets: Box<Buckets>, aggregate: Aggregate },
+    Buckets { buckets: Box<Buckets>, aggregate: Aggregate, filler: Option<Box<Filler>> },
 }
 
 impl Iterator for Rows<'_> {
@@ -95,7 +96,7 @@ impl<'r> Rows<'r> {
         mut topics: VecDeque<Recorded>,
         journaled: Journaled,
     ) -> Result<Self, StoreError> {
-        let every = query.every_micros()?;
+        let grid = query.grid()?;
         let cutoff = reader.index.cutoff()?.unwrap_or(Timestamp::from_micros(i64::MIN));
         let from = query.from.unwrap_or(cutoff).max(cutoff);
         let to = query.to.unwrap_or(Timestamp::from_micros(i64::MAX));
@@ -104,7 +105,7 @@ impl<'r> Rows<'r> {
         }
         let (left, chunks) = (query.limit.unwrap_or(u64::MAX), ChunkReader::new(reader.files()));
         let timeline = None;
-        Ok(Self { reader, chunks, query, every, from, to, topics, journaled, walk: None, timeline, left })
+        Ok(Self { reader, chunks, query, grid, from, to, topics, journaled, walk: None, timeline, left })
     }
 
     /// Samples that could not be read because their chunk is damaged or lost, so far.
@@ -140,9 +141,11 @@ impl<'r> Rows<'r> {
         let after = self.query.after.as_ref().filter(|place| place.topic == topic);
         let (mut from, mut skip) = (self.from, None);
         if let Some(place) = after {
-            let behind = place.time_us.saturating_add(self.every.unwrap_or(0));
-            from = from.max(Timestamp::from_micros(behind));
-            skip = self.every.is_none().then_some((place.time_us, place.number));
+            let time = Timestamp::from_micros(place.time_us);
+            let frame = |grid: &Grid| Frame { from: time.min(from), to: self.to, grid: grid.clone() };
+            let behind = self.grid.as_ref().map_or(Some(time), |grid| frame(grid).bucket(time).map(|(_, end)| end));
+            from = from.max(behind.unwrap_or(time));
+            skip = self.grid.is_none().then_some((place.time_us, place.number));
         }
         // Heads first: what becomes a chunk meanwhile is met twice, and counts once.
         let heads = self.heads(number, &topic)?;
@@ -152,20 +155,21 @@ impl<'r> Rows<'r> {
         };
         let to = self.to;
         let is_meant = |source: &Source| source.span().last >= from && source.span().first < to;
-        let out = match self.every {
+        let out = match &self.grid {
             None => Out::Samples { ready: Vec::new().into_iter(), last: None },
-            Some(every) => {
-                let aggregate = self.query.aggregate;
-                let frame = Frame { from, to, grid: Grid::Every(every) };
+            Some(grid) => {
+                let (aggregate, fill) = (self.query.aggregate, self.query.fill);
+                let frame = Frame { from, to, grid: grid.clone() };
+                let filler = (fill != Fill::None).then(|| Box::new(Filler::new(fill, topic.clone(), frame.clone())));
                 let is_asked = aggregate.needs_standing();
                 let standing = if is_asked { self.standing(number, &heads, from)? } else { None };
-                Out::Buckets { buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing)), aggregate }
+                Out::Buckets { buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing)), aggregate, filler }
             }
         };
         let heads = heads.into_iter().filter(|column| !column.is_empty()).map(Source::Head);
         let sources: Vec<Source> = chunks.into_iter().map(Source::Chunk).chain(heads).filter(is_meant).collect();
         let sweep = Sweep::new(&sources.iter().map(Source::span).collect::<Vec<_>>());
-        Ok(Walk { topic, sources, sweep, from, skip, out })
+        Ok(Walk { topic, sources, sweep, from, skip, out, is_finished: false })
     }
 
     /// The samples of a topic that may be in no chunk, a day at most in each column, as chunks have.
@@ -187,6 +191,7 @@ impl<'r> Rows<'r> {
             None => {
                 if let Out::Buckets { buckets, .. } = &mut walk.out {
                     buckets.finish();
+                    walk.is_finished = true;
                 }
                 return Ok(false);
             }
@@ -262,7 +267,7 @@ fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
 impl Out {
     /// Takes what a chunk says of itself, where that is enough.
     fn take_summary(&mut self, source: &Source) -> bool {
-        let (Self::Buckets { buckets, aggregate }, Source::Chunk(row)) = (self, source) else { return false };
+        let (Self::Buckets { buckets, aggregate, .. }, Source::Chunk(row)) = (self, source) else { return false };
         if !buckets.frame().holds(source.span()) {
             return false;
         }
@@ -306,14 +311,20 @@ impl Walk {
                 }
                 None
             }
-            Out::Buckets { buckets, aggregate } => {
-                while let Some(bucket) = buckets.poll() {
-                    if let Some(row) = bucket_row(&self.topic, *aggregate, &bucket).filter(|_| bucket.start < to) {
-                        return Some(row);
-                    }
+            Out::Buckets { buckets, aggregate, filler } => loop {
+                if let Some(row) = filler.as_mut().and_then(|filler| filler.poll()) {
+                    return Some(row);
                 }
-                None
-            }
+                let next = std::iter::from_fn(|| buckets.poll()).find_map(|bucket| {
+                    bucket_row(&self.topic, *aggregate, &bucket).filter(|_| bucket.start < to)
+                });
+                match (next, filler.as_mut()) {
+                    (row, None) => return row,
+                    (Some(row), Some(filler)) => filler.push(row),
+                    (None, Some(filler)) if self.is_finished && !filler.is_finished() => filler.finish(),
+                    (None, Some(_)) => return None,
+                }
+            },
         }
     }
 }

@@ -4,7 +4,7 @@ use super::live::Live;
 use super::reader::{HistoryReader, HistorySource};
 use super::{Columns, folder_of};
 use crate::store::{Entry, Retention, Store};
-use crate::{Aggregate, HistoryQuery, Order, StoreError};
+use crate::{Aggregate, Fill, HistoryQuery, Order, StoreError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -232,9 +232,45 @@ fn samples_come_in_order_of_time_however_many_there_are() {
     assert_eq!(paged, whole);
     let some = ["c/0001", "b/1", "b/#"].map(|filter| Filter::new(filter).unwrap()).to_vec();
     let within = HistoryQuery { to: Some(at(3)), order: Order::Time, ..HistoryQuery::of_several(some) };
-    assert_eq!(stored.ask(within).iter().map(|row| row.topic.to_string()).collect::<String>(), "b/1b/1b/2b/2".repeat(3));
+    assert_eq!(
+        stored.ask(within).iter().map(|row| row.topic.to_string()).collect::<String>(),
+        "b/1b/1b/2b/2".repeat(3)
+    );
     let buckets = HistoryQuery { every: Some(Duration::from_secs(1)), ..in_order() };
     assert!(matches!(reader.query(buckets), Err(tieline_store::StoreError::Question(_))));
+}
+
+#[test]
+fn buckets_without_samples_are_filled() {
+    let mut stored = stored(&[entry(1, "a", 15, 10, Quality::GOOD), entry(1, "a", 45, 40, Quality::GOOD)]);
+    stored.store.append(&[entry(3, "a", 46, 99, Quality::AWAY)], Seq(3)).unwrap();
+    let every = Some(Duration::from_micros(10));
+    let ten = HistoryQuery { from: Some(at(0)), to: Some(at(65)), every, ..all("a") };
+    let check = |fill, expect: &[&str]| {
+        let rows = stored.ask(HistoryQuery { fill, ..ten.clone() });
+        assert_eq!(shown(&rows), expect, "{fill:?}");
+        let made = rows.iter().filter(|row| row.count == 0);
+        made.for_each(|row| assert_eq!(row.point.quality.validity(), Validity::Uncertain));
+    };
+    check(Fill::None, &["10 10.0", "40 40.0"]);
+    check(Fill::Null, &["0 Null", "10 10.0", "20 Null", "30 Null", "40 40.0", "50 Null", "60 Null"]);
+    check(Fill::Previous, &["0 Null", "10 10.0", "20 10.0", "30 10.0", "40 40.0", "50 40.0", "60 40.0"]);
+    check(Fill::Linear, &["0 Null", "10 10.0", "20 20.0", "30 30.0", "40 40.0", "50 Null", "60 Null"]);
+    let starts: Option<std::sync::Arc<[Timestamp]>> = Some([0, 12, 13, 50].map(at).into());
+    let calendar = HistoryQuery { every: None, starts, fill: Fill::Null, ..ten.clone() };
+    let whole = stored.ask(calendar.clone());
+    assert_eq!(shown(&whole), ["0 Null", "12 Null", "13 25.0", "50 Null"]);
+    for (row, behind) in whole.iter().zip(1..) {
+        let after = Some(row.place.clone());
+        assert_eq!(stored.ask(HistoryQuery { after, ..calendar.clone() }), whole[behind..], "{behind}");
+    }
+    let reader = stored.source.reader().unwrap();
+    for wrong in [
+        HistoryQuery { fill: Fill::Null, to: None, ..ten.clone() },
+        HistoryQuery { fill: Fill::Linear, after: Some(whole[0].place.clone()), ..ten },
+    ] {
+        assert!(matches!(reader.query(wrong), Err(tieline_store::StoreError::Question(_))));
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 use tieline_access::Reach;
 use tieline_core::{Filter, Timestamp, Value};
-use tieline_history::{Aggregate, HistoryQuery, HistorySource, Order};
+use tieline_history::{Aggregate, Fill, HistoryQuery, HistorySource, Order, calendar};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, of_word, words_schema, write_form};
 use tieline_service::parameters;
@@ -36,8 +36,12 @@ parameters! {
         from: Moment = "24h",
         /// End, exclusive: RFC 3339; default the present
         to: Option<Moment>,
-        /// Width of a bucket, as in 1m; needs agg
+        /// Width of a bucket, as in 1m; 1w, 1mo and 1y are those of a calendar; needs agg
         every: Option<Width>,
+        /// Time zone whose days, weeks, months and years buckets are, as in Europe/Madrid; default UTC
+        tz: Option<String>,
+        /// What stands for a bucket without samples
+        fill: Filled = "none",
         /// What a bucket shows
         agg: Option<Shown>,
         /// In which order rows come; buckets come by topic
@@ -53,16 +57,17 @@ parameters! {
 
 /// The width of a bucket.
 #[derive(Debug)]
-pub struct Width(Duration);
+pub struct Width(String, Option<Duration>);
 
 impl Parameter for Width {
     fn read(text: &str) -> Result<Self, Fault> {
-        let every = parse_duration(text).filter(|every| !every.is_zero());
-        every.map(Self).ok_or_else(|| Fault::Expected("a duration like 1m".to_owned()))
+        let duration = parse_duration(text).filter(|every| !every.is_zero());
+        let is_width = duration.is_some() || calendar::Unit::parse(text).is_some();
+        is_width.then(|| Self(text.to_owned(), duration)).ok_or_else(|| Fault::Expected(calendar::EXPECTED.to_owned()))
     }
 
     fn schema() -> serde_json::Value {
-        serde_json::json!({ "type": "string", "pattern": "^[1-9][0-9]{0,6}(ms|s|m|h|d)$" })
+        serde_json::json!({ "type": "string", "pattern": "^[1-9][0-9]{0,6}(ms|s|m|h|d)$|^[1-9][0-9]{0,2}(w|mo|y)$" })
     }
 }
 
@@ -77,6 +82,20 @@ impl Parameter for Shown {
 
     fn schema() -> serde_json::Value {
         words_schema(Aggregate::ALL.map(|(word, _)| word))
+    }
+}
+
+/// What stands for a bucket without samples.
+#[derive(Debug)]
+pub struct Filled(Fill);
+
+impl Parameter for Filled {
+    fn read(text: &str) -> Result<Self, Fault> {
+        of_word(Fill::ALL, text).map(Self)
+    }
+
+    fn schema() -> serde_json::Value {
+        words_schema(Fill::ALL.map(|(word, _)| word))
     }
 }
 
@@ -128,7 +147,8 @@ pub struct Rows(Format, Body, Option<String>);
 impl IntoResponse for Rows {
     fn into_response(self) -> Response {
         let Self(format, body, next) = self;
-        let mut answer = ([(header::CONTENT_TYPE, HeaderValue::from_static(format.media_type()))], body).into_response();
+        let mut answer =
+            ([(header::CONTENT_TYPE, HeaderValue::from_static(format.media_type()))], body).into_response();
         if let Some(link) = next.and_then(|path| HeaderValue::try_from(format!("<{path}>; rel=\"next\"")).ok()) {
             answer.headers_mut().insert(header::LINK, link);
         }
@@ -173,7 +193,10 @@ pub async fn query(
     let from = question.from;
     let made = pieces::answer(recall, move |gone, out| {
         let reader = source.reader().map_err(|e| e.to_string())?;
-        let limit = question.limit.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit <= PAGE_ROWS_MAX);
+        let limit = question.limit.and_then(|limit| usize::try_from(limit).ok());
+        // What a row is filled with may stand on another page.
+        let may_end = matches!(question.fill, Fill::None | Fill::Null);
+        let limit = limit.filter(|limit| *limit <= PAGE_ROWS_MAX && may_end);
         let asked = HistoryQuery { limit: question.limit.filter(|_| limit.is_none()), ..question };
         let mut rows = reader.query(asked).map_err(|e| e.to_string())?;
         let Some(limit) = limit else {
@@ -246,15 +269,23 @@ fn question(asked: HistoryAsked, now: Timestamp) -> Result<HistoryQuery, Problem
     }
     question.from = Some(from);
     question.limit = Some(asked.limit.0 as u64);
-    question.every = asked.every.map(|Width(every)| every);
+    question.fill = asked.fill.0;
+    let is_bucketed = asked.every.is_some();
+    if let Some(Width(text, duration)) = asked.every {
+        let end = to.unwrap_or(now);
+        let buckets = calendar::buckets(&text, duration, asked.tz.as_deref(), from, end);
+        question = question.in_buckets(buckets.map_err(Problem::bad_request)?, end);
+    } else if asked.tz.is_some() || question.fill != Fill::None {
+        return Err(Problem::bad_request("tz and fill need every, the width of a bucket"));
+    }
     question.after = asked.after.map(|Behind(place)| place);
     question.order = asked.order.0;
-    if question.every.is_some() && question.order == Order::Time {
+    if is_bucketed && question.order == Order::Time {
         return Err(Problem::bad_request("order is \"time\", expected \"topic\": buckets come by topic"));
     }
     if let Some(Shown(aggregate)) = asked.agg {
         question.aggregate = aggregate;
-        if question.every.is_none() {
+        if !is_bucketed {
             return Err(Problem::bad_request("agg needs every, the width of a bucket"));
         }
     }

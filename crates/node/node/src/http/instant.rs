@@ -26,9 +26,8 @@ pub(super) async fn list(
     let (authorized, reach) = authenticated.reads(std::slice::from_ref(&asked.filter)).await?;
     let source = source(&authorized.app)?;
     let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
-    let compiled = select.map(|text| {
-        Selector::new(&text).map_err(|error| Problem::bad_request(format!("select is {text:?}: {error}")))
-    });
+    let compiled = select
+        .map(|text| Selector::new(&text).map_err(|error| Problem::bad_request(format!("select is {text:?}: {error}"))));
     asked.select = compiled.transpose()?;
     let caller = authorized.caller;
     let may = move |topic: &str| reach == Reach::All || caller.may(Verb::Read, topic);
@@ -48,7 +47,9 @@ fn write(
     let latest = reader.at(&asked.filter, time, |topic| asked.asks_for(topic) && may(topic));
     let mut latest = latest.map_err(|error| error.to_string())?;
     latest.sort_by(|one, other| if asked.from_end { compare(other, one) } else { compare(one, other) });
-    write_page(asked, latest, || gone.is_closed(), &mut out).and_then(|()| out.flush()).map_err(|error| error.to_string())
+    write_page(asked, latest, || gone.is_closed(), &mut out)
+        .and_then(|()| out.flush())
+        .map_err(|error| error.to_string())
 }
 
 /// Writes a page. One from the end is held until its beginning is known.

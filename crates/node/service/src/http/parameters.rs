@@ -231,7 +231,9 @@ pub fn write_form(pairs: &[(String, String)]) -> String {
     let encoded = |text: &str| {
         text.bytes().fold(String::new(), |mut out, byte| {
             match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => out.push(char::from(byte)),
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => {
+                    out.push(char::from(byte))
+                }
                 other => drop(write!(out, "%{other:02X}")),
             }
             out
@@ -377,6 +379,8 @@ mod tests {
         check("filter=a%2F%23&limit=5", &[("filter", "a/#"), ("limit", "5")]);
         check("filter=a/%2b/b&x=1+2&&y", &[("filter", "a/+/b"), ("x", "1 2"), ("y", "")]);
         check("z=%zz%", &[("z", "%zz%")]);
+        let pairs = [("a", "x/+ y&=#:"), ("b", "\u{e9}%"), ("", "")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(form(&write_form(&pairs)).collect::<Vec<_>>(), pairs);
     }
 
     parameters! {
