@@ -6,17 +6,28 @@
 
 use crate::{Role, Rule};
 
-const READ_ALL: [&str; 2] = ["allow read #", "allow read $SYS/#"];
+const READ_ALL: [&str; 3] = ["allow read #", "allow read $SYS/#", "allow read $replay/#"];
 
 /// Their names and rules.
 pub const IEC_ROLES: [(&str, &[&str]); 7] = [
     ("VIEWER", &READ_ALL),
-    ("OPERATOR", &["allow read #", "allow read $SYS/#", "allow command #", "allow publish reply/{client}/#"]),
+    (
+        "OPERATOR",
+        &[
+            "allow read #",
+            "allow read $SYS/#",
+            "allow read $replay/#",
+            "allow command #",
+            "allow publish reply/{client}/#",
+        ],
+    ),
     (
         "ENGINEER",
         &[
             "allow read #",
             "allow read $SYS/#",
+            "allow read $replay/#",
+            "allow publish $replay/#",
             "allow publish #",
             "allow admin #",
             "allow admin $views",
@@ -24,7 +35,7 @@ pub const IEC_ROLES: [(&str, &[&str]); 7] = [
             "allow admin $config",
         ],
     ),
-    ("INSTALLER", &["allow read #", "allow read $SYS/#", "allow publish #"]),
+    ("INSTALLER", &["allow read #", "allow read $SYS/#", "allow read $replay/#", "allow publish #"]),
     ("SECADM", &["allow read $SYS/#", "allow read $access/#", "allow admin $access/#"]),
     ("SECAUD", &["allow read $SYS/#", "allow read $access/#", "allow read $audit/#"]),
     ("RBACMNT", &["allow read $SYS/#", "allow read $access/#", "allow admin $access/roles"]),

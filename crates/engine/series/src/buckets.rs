@@ -55,6 +55,23 @@ impl Frame {
         Some((start, end.min(self.to)))
     }
 
+    /// When the first bucket begins; none where there is none.
+    #[must_use]
+    pub fn first(&self) -> Option<Timestamp> {
+        let first = match &self.grid {
+            Grid::Every(_) => self.from,
+            Grid::Starts(starts) => self.from.max(*starts.first()?),
+        };
+        self.bucket(first).map(|(start, _)| start)
+    }
+
+    /// When the bucket begins that follows the one that begins at `start`; none behind the last.
+    #[must_use]
+    pub fn next(&self, start: Timestamp) -> Option<Timestamp> {
+        let (_, end) = self.bucket(start.max(self.from))?;
+        (end < self.to).then_some(end)
+    }
+
     /// Whether all of a span is in one bucket.
     #[must_use]
     pub fn holds(&self, span: Span) -> bool {

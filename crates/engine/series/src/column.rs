@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Range;
 use hashbrown::HashSet;
-use tieline_core::{Body, Quality, Timestamp, Value};
+use tieline_core::{Body, Point, Quality, Timestamp, Value};
 
 /// What a sample holds, as history keeps it.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +52,16 @@ impl Sample {
 }
 
 impl Sample {
+    /// The body of the sample. A payload is as it was published; all else is a point.
+    #[must_use]
+    pub fn into_body(self) -> Body {
+        let Self { time, datum, quality } = self;
+        match datum {
+            Datum::Opaque(payload) => Body::Opaque(payload),
+            datum => Body::Point(Point { value: datum.into_value(), quality, time }),
+        }
+    }
+
     /// What it is besides its time, so that equal samples are found: not-a-number is equal to itself, and 0 is not -0.
     fn identity(&self) -> (Kind, u64, Bytes, u16) {
         let (bits, blob) = match &self.datum {
@@ -74,6 +84,22 @@ impl Datum {
             Value::Float(double) => Self::Float(*double),
             Value::Text(text) => Self::Text(Bytes::copy_from_slice(text.as_bytes())),
             Value::Bytes(bytes) => Self::Bytes(Bytes::copy_from_slice(bytes)),
+        }
+    }
+
+    /// The value. A payload as published is text where it is UTF-8, else bytes.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        match self {
+            Self::Float(double) => Value::Float(double),
+            Self::Int(integer) => Value::Int(integer),
+            Self::Bool(state) => Value::Bool(state),
+            Self::Null => Value::Null,
+            Self::Bytes(bytes) => Value::Bytes(bytes.as_ref().into()),
+            Self::Text(bytes) | Self::Opaque(bytes) => match str::from_utf8(&bytes) {
+                Ok(text) => Value::Text(text.into()),
+                Err(_) => Value::Bytes(bytes.as_ref().into()),
+            },
         }
     }
 
@@ -334,6 +360,20 @@ impl Column {
     #[must_use]
     pub fn count_before(&self, time: Timestamp) -> usize {
         self.times.partition_point(|micros| *micros < time.micros())
+    }
+
+    /// The samples of the last time that is not behind `time`; the column is sorted.
+    #[must_use]
+    pub fn latest(&self, time: Timestamp) -> Self {
+        let end = self.times.partition_point(|micros| *micros <= time.micros());
+        let last = end.checked_sub(1).and_then(|place| self.times.get(place)).copied().unwrap_or_default();
+        self.range(self.times.partition_point(|micros| *micros < last).min(end)..end)
+    }
+
+    /// Whether a sample is not behind a time; the column need not be sorted.
+    #[must_use]
+    pub(crate) fn reaches_back_to(&self, time: Timestamp) -> bool {
+        self.times.iter().any(|micros| *micros <= time.micros())
     }
 
     /// The times of the first and of the last sample; the column is sorted.

@@ -14,7 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use tieline_core::Timestamp;
 
 /// When a head is sealed.
@@ -182,6 +182,27 @@ impl Heads {
             columns.push(Arc::new(column));
         }
         columns
+    }
+
+    /// The same of several topics at once, where a sample is not behind a time; none of the others.
+    #[must_use]
+    pub fn columns_of(&self, topics: &[u32], time: Timestamp) -> HashMap<u32, Vec<Arc<Column>>> {
+        let mut found: HashMap<u32, Vec<Arc<Column>>> = HashMap::new();
+        if topics.iter().any(|topic| self.sealed_of.contains_key(topic)) {
+            let meant: HashSet<u32> = topics.iter().copied().collect();
+            let is_meant = |sealed: &&Sealed| meant.contains(&sealed.topic) && sealed.column.reaches_back_to(time);
+            for sealed in self.sealed.iter().filter(is_meant) {
+                found.entry(sealed.topic).or_default().push(Arc::clone(&sealed.column));
+            }
+        }
+        for topic in topics {
+            if let Some(head) = self.open.get(topic).filter(|head| head.column.reaches_back_to(time)) {
+                let mut column = head.column.clone();
+                column.settle();
+                found.entry(*topic).or_default().push(Arc::new(column));
+            }
+        }
+        found
     }
 
     /// What all heads take in memory, in bytes.

@@ -220,7 +220,7 @@ impl Tree {
     }
 }
 
-fn is_literal(level: &&str) -> bool {
+pub(crate) fn is_literal(level: &&str) -> bool {
     !matches!(*level, "+" | "#")
 }
 

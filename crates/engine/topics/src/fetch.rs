@@ -1,6 +1,6 @@
 //! Topics that somebody asks for once: a page of them, from the front or from the end.
 
-use crate::browse::{Page, SCANNED_MAX, Snapshot};
+use crate::browse::{Page, SCANNED_MAX, Snapshot, is_literal};
 use crate::order::compare;
 use crate::tree::payload_bytes;
 use crate::{Selector, TopicId, Tree, View};
@@ -48,6 +48,18 @@ impl Fetch {
             bytes_max: usize::MAX,
             values: true,
         }
+    }
+
+    /// Whether a topic is asked for, whatever holds it: selected, between `after` and `before`, and of no more levels than `depth`
+    /// allows.
+    #[must_use]
+    pub fn asks_for(&self, topic: &str) -> bool {
+        let levels = || self.filter.levels().take_while(is_literal).count();
+        let is_deep = |depth| topic.match_indices('/').nth(levels().saturating_add(depth).saturating_sub(1)).is_some();
+        self.after.as_ref().is_none_or(|after| compare(topic, after).is_gt())
+            && self.before.as_ref().is_none_or(|before| compare(topic, before).is_lt())
+            && !self.depth.is_some_and(is_deep)
+            && self.wants(topic)
     }
 
     fn wants(&self, topic: &str) -> bool {

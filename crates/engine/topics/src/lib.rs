@@ -95,6 +95,7 @@ pub use fetch::{Fetch, Growth};
 pub use limits::{Limits, Stats, TreeError};
 pub use list::SubscriberId;
 pub use notices::{Notice, Notices, Watch};
+pub use order::compare;
 pub use pending::{Lane, PendingSet};
 pub use quality::{Counts, Grade, QualityCounts};
 pub use removal::{Lives, Removal};

@@ -159,7 +159,8 @@ impl Order {
 }
 
 /// The order of the tree. No path holds U+0000 (MQTT-1.5.4-2), so `/` may take its rank.
-pub(crate) fn compare(a: &str, b: &str) -> Ordering {
+#[must_use]
+pub fn compare(a: &str, b: &str) -> Ordering {
     let rank = |byte: u8| if byte == b'/' { 0 } else { byte };
     a.bytes().map(rank).cmp(b.bytes().map(rank))
 }

@@ -15,7 +15,7 @@ pub enum Format {
     /// RFC 4180, with a header: `topic,time,value,quality,why,count`; reasons are separated by spaces. A text that a
     /// spreadsheet would take for a formula begins with an apostrophe.
     Csv,
-    /// An array of objects: those of a point, and `topic` and `count`.
+    /// An array of objects: those of a point, and `topic` and `count`; `payload` where it is a message as it was published.
     Json,
     /// Columns `topic`, `time` (microseconds, UTC), `value` (double or null), `text` (what is no double), `quality`,
     /// `why` (the reasons as bits), `count`.
@@ -188,6 +188,7 @@ fn json(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Writ
         text.push_str(if count == 0 { "[\n" } else { ",\n" });
         text.push_str("{\"topic\":");
         json_string(&row.topic, &mut text);
+        text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
         let _ = write!(text, ",\"count\":{},", row.count);
         // The point's own members follow: its opening brace is dropped.
         let at = text.len();

@@ -1,4 +1,4 @@
-//! The reading side of the index.
+//! The reading side of the index; its tables are told in `index.rs`.
 
 use crate::StoreError;
 use crate::chunk_files::Extent;
@@ -57,7 +57,38 @@ impl IndexReader {
     /// # Errors
     /// The file failed.
     pub fn topics(&self, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
-        topics(&self.db, filter)
+        topics(&self.db, filter, |_| true)
+    }
+
+    /// The same, of names that are meant.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn topics_where(
+        &self,
+        filter: &Filter,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(u32, Topic)>, StoreError> {
+        topics(&self.db, filter, is_meant)
+    }
+
+    /// The chunks of a topic that may have its last sample not behind a time, where that is not before `floor`, in the order in which
+    /// they came; and the latest time at which one of them begins.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn chunks_around(
+        &self,
+        topic: u32,
+        time: Timestamp,
+        floor: Timestamp,
+    ) -> Result<Option<(Timestamp, Vec<ChunkRow>)>, StoreError> {
+        let mut begin =
+            self.db.prepare_cached("SELECT max(first_us) FROM chunks WHERE topic_id = ?1 AND first_us <= ?2")?;
+        let begin: Option<i64> = begin.query_row(params![topic, time.micros()], |row| row.get(0))?;
+        let Some(begin) = begin.map(Timestamp::from_micros) else { return Ok(None) };
+        let behind = Timestamp::from_micros(time.micros().saturating_add(1));
+        Ok(Some((begin, self.chunks(topic, begin.max(floor), behind)?)))
     }
 
     /// The chunks of a topic that may have samples from a time on and before another, in the order in which they came.
@@ -111,7 +142,11 @@ fn chunk_row(row: &Row<'_>) -> rusqlite::Result<ChunkRow> {
 }
 
 /// The topics of a file, by name, with their numbers.
-pub(crate) fn topics(db: &Connection, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
+pub(crate) fn topics(
+    db: &Connection,
+    filter: &Filter,
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<Vec<(u32, Topic)>, StoreError> {
     let mut found = Vec::new();
     let sql = if filter.contains(['+', '#']) {
         "SELECT id, name FROM topics WHERE ?1 <> '' ORDER BY name"
@@ -122,7 +157,7 @@ pub(crate) fn topics(db: &Connection, filter: &Filter) -> Result<Vec<(u32, Topic
     let mut rows = statement.query([filter.as_str()])?;
     while let Some(row) = rows.next()? {
         let name = row.get_ref(1)?.as_str().map_err(|_| StoreError::Damaged("a topic is no text".into()))?;
-        if filter.matches(name) {
+        if filter.matches(name) && is_meant(name) {
             let topic = Topic::new(name).map_err(|e| StoreError::Damaged(e.to_string()))?;
             found.push((row.get(0)?, topic));
         }

@@ -43,7 +43,7 @@ impl OlderStore {
     /// It is none, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let db = open_reading(path)?;
-        let mut topics = topics(&db, &Filter::new("#").map_err(|e| StoreError::Damaged(e.to_string()))?)?;
+        let mut topics = topics(&db, &Filter::new("#").map_err(|e| StoreError::Damaged(e.to_string()))?, |_| true)?;
         topics.sort_by_key(|(number, _)| *number);
         Ok(Self { db, topics })
     }

@@ -12,6 +12,8 @@ pub struct Row {
     /// Value, quality and time; of a bucket the aggregate, all reasons against the samples in it, and its beginning. A
     /// payload as published is text where it is UTF-8, else bytes.
     pub point: Point,
+    /// Whether it is a message as it was published, which is no point.
+    pub is_payload: bool,
     /// How many samples it stands for; 1 for a sample itself.
     pub count: u64,
     /// How many rows of the same topic and time are before it.

@@ -49,7 +49,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline get site/a site/b",
         ],
     ),
-    ("topics", &["tieline topics 'demo/feeder1/#'", "tieline topics --select 'current$' --names"]),
+    (
+        "topics",
+        &[
+            "tieline topics 'demo/feeder1/#'",
+            "tieline topics --select 'current$' --names",
+            "tieline topics 'demo/feeder1/#' --at 2026-11-17T14:03:20Z",
+        ],
+    ),
+    (
+        "replay",
+        &[
+            "tieline replay 'demo/#' --from 2026-11-17T14:00:00Z --to 2026-11-17T14:30:00Z --speed 10",
+            "tieline replay 'demo/#' --from 1h --speed max --to-node test.example:1883",
+        ],
+    ),
     ("put", &["tieline put site/limit 70", "tieline put site/limit 70 --if-version 41"]),
     ("delete", &["tieline delete site/limit", "tieline delete site/limit --if-version 42"]),
     ("status", &["tieline status", "tieline status --json | jq .devices"]),

@@ -26,6 +26,7 @@ mod lines;
 mod log;
 mod man;
 mod reload;
+mod replay;
 mod run;
 mod seal;
 mod serve;
@@ -88,6 +89,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Top(args) => top::top(&args),
         Verb::Trace(args) => trace::trace(&args),
         Verb::History(verb) => history::history(&verb),
+        Verb::Replay(args) => replay::replay(&args),
         Verb::Command(args) => command::command(&args),
         Verb::Set(args) => control::set(&args),
         Verb::Revert(args) => control::revert(&args),

@@ -13,9 +13,12 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use tieline_client::HttpClient;
 use tieline_core::Timestamp;
+use tieline_node::config::Moment;
 
 /// Topics of one page.
 const PAGE: &str = "1000";
+/// The same from history, which looks for topics again for each page.
+const PAST_PAGE: &str = "10000";
 /// Characters of a value in the table.
 const VALUE_WIDTH_MAX: usize = 40;
 
@@ -109,15 +112,19 @@ pub fn topics(args: &TopicsArgs) -> Result<ExitCode> {
     let client = who::http(&args.node, None)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let (mut after, mut rows) = (None, Vec::new());
+    // Ages are those of the values at that time.
+    let then = args.at.as_deref().and_then(Moment::parse).map(|at| at.resolve(now(), now()));
+    let page_topics = if args.at.is_some() { PAST_PAGE } else { PAGE };
     loop {
         let depth = args.depth.map(|depth| depth.to_string());
         let last = args.last.map(|last| last.to_string());
         let parameters = [
             ("filter", Some(args.filter.as_str())),
+            ("at", args.at.as_deref()),
             ("select", args.select.as_deref()),
             ("depth", depth.as_deref()),
             ("last", last.as_ref().map(|_| "true")),
-            ("limit", last.as_deref().or(Some(PAGE))),
+            ("limit", last.as_deref().or(Some(page_topics))),
             ("values", args.names.then_some("false")),
             ("after", after.as_deref()),
         ];
@@ -126,7 +133,7 @@ pub fn topics(args: &TopicsArgs) -> Result<ExitCode> {
             match (args.json, args.names) {
                 (true, _) => writeln!(out, "{}", terminal::json(&topic.to_string()))?,
                 (false, true) => writeln!(out, "{}", terminal::one_line(&plain(&topic["topic"])))?,
-                (false, false) => rows.push(row(&serde_json::from_value(topic)?, now())),
+                (false, false) => rows.push(row(&serde_json::from_value(topic)?, then.unwrap_or_else(now))),
             }
         }
         after = page.next;

@@ -202,6 +202,19 @@ impl HttpClient {
         Ok((status, json(&url, answer)?))
     }
 
+    /// The JSON that the node answers to GET of `path`, and the path of the next page (RFC 8288, `next`), where there is one.
+    ///
+    /// # Errors
+    /// No answer, a refusal, or other JSON than `T` takes.
+    pub fn get_page<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Option<String>), HttpError> {
+        let url = self.url(path);
+        let answer = self.authorized(self.agent.get(&url)).header("accept", "application/json").call();
+        let answer = checked(&url, answer)?;
+        let link = answer.headers().get("link").and_then(|link| link.to_str().ok());
+        let next = link.and_then(|link| link.strip_prefix('<')?.strip_suffix(">; rel=\"next\"")).map(str::to_owned);
+        Ok((json(&url, answer)?, next))
+    }
+
     /// The answer to GET of `path` as it comes, in the media type asked for.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ mod mqtt;
 mod tls;
 
 pub use http::{HttpClient, HttpError};
-pub use mqtt::{Done, MqttClient, MqttError, MqttOptions, Outbox, Subscription, Values, offer};
+pub use mqtt::{Done, MqttClient, MqttError, MqttOptions, Outbox, Publishing, Subscription, Values, offer};
 pub use tieline_delta::{DeltaError, Event, SenderStats};
 pub use tieline_mqtt::{Message, Qos, ReasonCode, Received, Version};
 pub use tieline_net::tls::{ClientTls, TlsError};

@@ -20,6 +20,7 @@
 //!
 //! Read first: `writer.rs`, then `store.rs`, `columns/mod.rs`, `columns/rows.rs`.
 
+pub mod calendar;
 mod columns;
 mod forward;
 mod journal_thread;
@@ -33,7 +34,9 @@ mod store_thread;
 mod tests;
 mod writer;
 
-pub use columns::question::HistoryQuery;
+pub use columns::fill::Fill;
+pub use columns::instant::Latest;
+pub use columns::question::{HistoryQuery, Order};
 pub use columns::reader::{HistoryReader, HistorySource};
 pub use columns::rows::Rows;
 pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding};
@@ -42,5 +45,5 @@ pub use queue::{NotRecorded, Receipt};
 pub use running::RunningInstant;
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
 pub use store::{Migration, Retention, StoreError};
-pub use tieline_series::Aggregate;
+pub use tieline_series::{Aggregate, Datum, Sample};
 pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

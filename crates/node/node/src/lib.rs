@@ -24,6 +24,7 @@ mod node;
 mod trace;
 mod wall_clock;
 
+pub use bus::reserved::REPLAY_PREFIX;
 pub use bus::{SessionOrder, load_config};
 pub use control::audit;
 pub use http::openapi;

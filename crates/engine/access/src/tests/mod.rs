@@ -126,6 +126,7 @@ fn roles_of_the_standard_do_what_their_names_say() {
         };
         check(role, "site/relay/breaker", rights);
         check(role, "$SYS/x", "read");
+        check(role, "$replay/main/x", if role == "ENGINEER" { "read,publish" } else { "read" });
         check(role, "$audit", "nothing");
         check(role, "$access/users", "nothing");
     }

@@ -200,6 +200,24 @@ impl MqttClient {
         self.send(Topic::new(topic)?, payload.into(), Properties::default(), qos, retain).await
     }
 
+    /// Publishes bytes as [`MqttClient::publish`] does, and returns when they are on their way: messages go out in the order of
+    /// these calls, and their acknowledgements come later.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub async fn begin_publish(
+        &self,
+        topic: &Topic,
+        payload: impl Into<Bytes>,
+        qos: Qos,
+        retain: bool,
+    ) -> Result<Publishing, MqttError> {
+        let (answer, answered) = oneshot::channel();
+        let (payload, properties) = (payload.into(), Properties::default());
+        self.ask(Command::Publish { topic: topic.clone(), payload, properties, qos, retain, answer }).await?;
+        Ok(Publishing { topic: topic.clone(), answered })
+    }
+
     /// Publishes a topic's value as [`MqttClient::publish`] does; over the wire goes what changed since the last one, where
     /// [`MqttOptions::deltas`] asked for that and the server takes it (docs/delta.md, Publishers). What the server cannot
     /// apply is sent again, whole, unless a newer value of the topic has gone out: that is an error of this call then.
@@ -294,6 +312,29 @@ fn outcome(outcome: PublishOutcome) -> Result<ReasonCode, MqttError> {
         PublishOutcome::Unknown => Err(MqttError::Unknown),
         PublishOutcome::Dropped | PublishOutcome::Expired => Err(MqttError::Full),
         PublishOutcome::TooLarge => Err(MqttError::TooLarge),
+    }
+}
+
+/// A message on its way.
+#[derive(Debug)]
+pub struct Publishing {
+    topic: Topic,
+    answered: oneshot::Receiver<Result<PublishOutcome, MqttError>>,
+}
+
+impl Publishing {
+    /// Its topic.
+    #[must_use]
+    pub const fn topic(&self) -> &Topic {
+        &self.topic
+    }
+
+    /// Returns when it is written (QoS 0) or acknowledged (QoS 1 and 2).
+    ///
+    /// # Errors
+    /// The server refuses it, or the connection was lost before the answer.
+    pub async fn answered(self) -> Result<ReasonCode, MqttError> {
+        outcome(self.answered.await.map_err(|_| MqttError::Closed)??)
     }
 }
 

@@ -1,10 +1,14 @@
 //! The heads, shared by the thread that fills them and those that read.
 
 use crate::queue::lock;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use tieline_core::Timestamp;
 use tieline_series::{Column, Heads};
+
+/// Columns by topic.
+pub(super) type ColumnsOf = HashMap<u32, Vec<Arc<Column>>>;
 
 /// What a store has in memory, while a thread of this process writes it. It is held for no longer than it takes to add a batch of samples
 /// or to copy a head: never while something is written to the disk.
@@ -46,6 +50,11 @@ impl Live {
     /// From where on samples are shown.
     pub(super) fn cutoff(&self) -> Option<Timestamp> {
         lock(&self.0).as_ref().and_then(|open| open.cutoff)
+    }
+
+    /// The same of several topics, where a sample is not behind a time.
+    pub(super) fn columns_of(&self, topics: &[u32], time: Timestamp) -> Option<ColumnsOf> {
+        lock(&self.0).as_ref().map(|open| open.heads.columns_of(topics, time).into_iter().collect())
     }
 
     pub(super) fn is_open(&self) -> bool {

@@ -10,6 +10,10 @@
 //! meanwhile is met twice, and equal samples of one time are one.
 
 mod compaction;
+mod chunk_reader;
+pub(crate) mod fill;
+pub(crate) mod instant;
+mod listing;
 pub(crate) mod live;
 mod migration;
 mod parts;
@@ -19,6 +23,7 @@ pub(crate) mod rows;
 mod source;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 use crate::store::{Entry, Migration, Retained, Retention, Size, Store, StoreError};
 use compaction::{Compacted, Compaction};
@@ -41,6 +46,7 @@ const CLOSED_AFTER: Duration = Duration::from_secs(3600);
 const SEALED_EVERY: Duration = Duration::from_secs(600);
 /// How long a day file stays before late samples are merged into another.
 const MERGED_AFTER: Duration = Duration::from_secs(6 * 3600);
+const MICROSECOND: Duration = Duration::from_micros(1);
 /// How far the bound of age moves before chunks are looked for that are behind it.
 const CUTOFF_STEP: Duration = Duration::from_secs(60);
 

@@ -1,7 +1,9 @@
 //! Reads a history: of this process, or of a folder, whether a node runs on it or not.
 
 use super::folder_of;
-use super::live::Live;
+use super::instant::Latest;
+use super::listing::list;
+use super::live::{ColumnsOf, Live};
 use super::question::HistoryQuery;
 use super::rows::Rows;
 use super::source::Loader;
@@ -72,13 +74,8 @@ impl HistoryReader {
     /// # Errors
     /// A file failed.
     pub fn topics(&self, filter: &Filter) -> Result<Vec<Topic>, StoreError> {
-        let mut topics: Vec<Topic> = self.index.topics(filter)?.into_iter().map(|(_, topic)| topic).collect();
-        if !self.live.is_open() {
-            topics.extend(self.journaled(filter)?.into_keys());
-            topics.sort();
-            topics.dedup();
-        }
-        Ok(topics)
+        let (topics, _) = list(self, std::slice::from_ref(filter), |_| true)?;
+        Ok(topics.into_iter().map(|recorded| recorded.topic).collect())
     }
 
     /// Answers a question. The rows come as they are read; samples that are stored or removed meanwhile may be in the
@@ -88,6 +85,20 @@ impl HistoryReader {
     /// The question is none, or a file failed.
     pub fn query(&self, query: HistoryQuery) -> Result<Rows<'_>, StoreError> {
         Rows::new(self, query)
+    }
+
+    /// Answers what the last sample of each topic was at an instant: the last one not behind it, with its quality, of topics that
+    /// have one and are meant, in the order of their names. Of samples of one time it is the one that came last.
+    ///
+    /// # Errors
+    /// A file failed.
+    pub fn at(
+        &self,
+        filter: &Filter,
+        time: Timestamp,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Latest<'_>, StoreError> {
+        Latest::new(self, filter, time, is_meant)
     }
 
     pub(super) fn loader(&self) -> Loader {
@@ -108,9 +119,14 @@ impl HistoryReader {
         self.live.columns(topic)
     }
 
+    /// The same of several topics, where a sample is not behind a time.
+    pub(super) fn unwritten_of(&self, topics: &[u32], time: Timestamp) -> Option<ColumnsOf> {
+        self.live.columns_of(topics, time)
+    }
+
     /// Samples that the journal has and the index may not: those of records behind its position. Records that are let go of meanwhile
     /// are in the index by then.
-    pub(super) fn journaled(&self, filter: &Filter) -> Result<Columns, StoreError> {
+    pub(super) fn journaled(&self, filters: &[Filter]) -> Result<Columns, StoreError> {
         const END: Seq = Seq(u64::MAX - 1);
         let position = Seq(self.index.position()?);
         let mut reader = Reader::new(FolderStorage::reading(&self.data.join(JOURNAL_FOLDER)), position.next());
@@ -125,7 +141,7 @@ impl HistoryReader {
                 Err(error) => return Err(error.into()),
             };
             for entry in samples.into_iter().map(|sample| entry_of(Seq(0), sample)) {
-                if filter.matches(&entry.topic) {
+                if filters.iter().any(|filter| filter.matches(&entry.topic)) {
                     columns.entry(entry.topic).or_default().push(Sample::new(entry.time, &entry.body));
                 }
             }

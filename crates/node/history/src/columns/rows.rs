@@ -1,29 +1,32 @@
 //! An answer: rows, as they are read, topic by topic.
 
-use super::question::HistoryQuery;
-use super::reader::{Columns, HistoryReader};
-use super::source::{Loaded, Loader, Source};
+use super::chunk_reader::{ChunkReader, Read};
+use super::fill::{Fill, Filler};
+use super::listing::{Journaled, Recorded, list};
+use super::question::{HistoryQuery, Order};
+use super::reader::HistoryReader;
+use super::source::Source;
+use super::timeline::Timeline;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tieline_core::{Point, Timestamp, Topic, Value};
+use tieline_core::{Point, Timestamp, Topic};
 use tieline_series::{Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Samples, Step, Summary, Sweep};
 use tieline_store::{DAY_US, Row, StoreError};
-use tracing::warn;
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
     reader: &'r HistoryReader,
-    loader: Loader,
+    chunks: ChunkReader,
     query: HistoryQuery,
-    every: Option<i64>,
+    grid: Option<Grid>,
     from: Timestamp,
     to: Timestamp,
-    topics: VecDeque<(Option<u32>, Topic)>,
-    /// What the journal has, where no store of this process has it.
-    journaled: Option<Columns>,
+    topics: VecDeque<Recorded>,
+    journaled: Journaled,
     walk: Option<Walk>,
+    /// Has the rows, where they come in order of time.
+    timeline: Option<Box<Timeline<'r>>>,
     left: u64,
-    damaged: u64,
 }
 
 /// One topic on the way through its time.
@@ -37,12 +40,14 @@ struct Walk {
     to: Timestamp,
     skip: Option<(i64, u64)>,
     out: Out,
+    /// Whether all of its samples were taken.
+    is_finished: bool,
 }
 
 /// What a topic's samples become.
 enum Out {
     Samples { ready: Samples, last: Option<(i64, u64)> },
-    Buckets { buckets: Box<Buckets>, aggregate: Aggregate },
+    Buckets { buckets: Box<Buckets>, aggregate: Aggregate, filler: Option<Box<Filler>> },
 }
 
 impl Iterator for Rows<'_> {
@@ -60,47 +65,55 @@ impl Iterator for Rows<'_> {
 
 impl<'r> Rows<'r> {
     pub(super) fn new(reader: &'r HistoryReader, query: HistoryQuery) -> Result<Self, StoreError> {
-        let every = query.every_micros()?;
+        if query.order == Order::Time {
+            let (left, timeline) = (query.limit.unwrap_or(u64::MAX), Timeline::new(reader, query.clone())?);
+            let rows = Self::of(reader, HistoryQuery { after: None, ..query }, VecDeque::new(), Journaled::none())?;
+            return Ok(Self { timeline: Some(Box::new(timeline)), left, ..rows });
+        }
+        let (topics, journaled) = list(reader, &query.topics, |_| true)?;
+        Self::of(reader, query, topics.into(), journaled)
+    }
+
+    /// The rows of topics that are known, in their order.
+    pub(super) fn of(
+        reader: &'r HistoryReader,
+        query: HistoryQuery,
+        mut topics: VecDeque<Recorded>,
+        journaled: Journaled,
+    ) -> Result<Self, StoreError> {
+        let grid = query.grid()?;
         let cutoff = reader.cutoff().unwrap_or(Timestamp::from_micros(i64::MIN));
         let from = query.from.unwrap_or(cutoff).max(cutoff);
         let to = query.to.unwrap_or(Timestamp::from_micros(i64::MAX));
-        let indexed = reader.index.topics(&query.topics)?;
-        let mut topics: Vec<(Option<u32>, Topic)> =
-            indexed.into_iter().map(|(number, topic)| (Some(number), topic)).collect();
-        let journaled = if reader.is_live() { None } else { Some(reader.journaled(&query.topics)?) };
-        if let Some(journaled) = &journaled {
-            let is_known = |topic: &Topic| topics.binary_search_by(|(_, known)| known.cmp(topic)).is_ok();
-            let fresh: Vec<_> =
-                journaled.keys().filter(|topic| !is_known(topic)).map(|topic| (None, topic.clone())).collect();
-            topics.extend(fresh);
-            topics.sort_by(|(_, one), (_, other)| one.cmp(other));
-        }
         if let Some(place) = &query.after {
-            topics.retain(|(_, topic)| *topic >= place.topic);
+            topics.retain(|recorded| recorded.topic >= place.topic);
         }
-        let (left, loader) = (query.limit.unwrap_or(u64::MAX), reader.loader());
-        let topics = topics.into();
-        Ok(Self { reader, loader, query, every, from, to, topics, journaled, walk: None, left, damaged: 0 })
+        let (left, chunks) = (query.limit.unwrap_or(u64::MAX), ChunkReader::new(reader.loader()));
+        let timeline = None;
+        Ok(Self { reader, chunks, query, grid, from, to, topics, journaled, walk: None, timeline, left })
     }
 
     /// Samples that could not be read because their chunk is damaged or lost, so far.
     #[must_use]
-    pub const fn damaged(&self) -> u64 {
-        self.damaged
+    pub fn damaged(&self) -> u64 {
+        self.timeline.as_ref().map_or(self.chunks.damaged(), |timeline| timeline.damaged())
     }
 
     fn find(&mut self) -> Result<Option<Row>, StoreError> {
+        if let Some(timeline) = &mut self.timeline {
+            return timeline.find();
+        }
         loop {
             // Most rows are ready.
             if let Some(row) = self.walk.as_mut().and_then(Walk::row) {
                 return Ok(Some(row));
             }
             let Some(mut walk) = self.walk.take() else {
-                let Some((number, topic)) = self.topics.pop_front() else { return Ok(None) };
+                let Some(Recorded { topic, number }) = self.topics.pop_front() else { return Ok(None) };
                 self.walk = Some(self.begin(number, topic)?);
                 continue;
             };
-            // At the end of a topic buckets may have one more.
+            // At the end of a topic buckets may have some more.
             if self.advance(&mut walk)? || walk.has_row() {
                 self.walk = Some(walk);
             }
@@ -111,23 +124,26 @@ impl<'r> Rows<'r> {
         let after = self.query.after.as_ref().filter(|place| place.topic == topic);
         let (mut from, mut skip) = (self.from, None);
         if let Some(place) = after {
-            let behind = place.time_us.saturating_add(self.every.unwrap_or(0));
-            from = from.max(Timestamp::from_micros(behind));
-            skip = self.every.is_none().then_some((place.time_us, place.number));
+            let time = Timestamp::from_micros(place.time_us);
+            let frame = |grid: &Grid| Frame { from: time.min(from), to: self.to, grid: grid.clone() };
+            let behind = self.grid.as_ref().map_or(Some(time), |grid| frame(grid).bucket(time).map(|(_, end)| end));
+            from = from.max(behind.unwrap_or(time));
+            skip = self.grid.is_none().then_some((place.time_us, place.number));
         }
         let (heads, sources) = self.sources(number, &topic, from)?;
-        let out = match self.every {
+        let out = match &self.grid {
             None => Out::Samples { ready: Samples::default(), last: None },
-            Some(every) => {
-                let aggregate = self.query.aggregate;
-                let frame = Frame { from, to: self.to, grid: Grid::Every(every) };
+            Some(grid) => {
+                let (aggregate, fill) = (self.query.aggregate, self.query.fill);
+                let frame = Frame { from, to: self.to, grid: grid.clone() };
+                let filler = (fill != Fill::None).then(|| Box::new(Filler::new(fill, topic.clone(), frame.clone())));
                 let is_asked = aggregate.needs_standing();
                 let standing = if is_asked { self.standing(number, &heads, from)? } else { None };
-                Out::Buckets { buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing)), aggregate }
+                Out::Buckets { buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing)), aggregate, filler }
             }
         };
         let sweep = Sweep::new(&sources.iter().map(Source::span).collect::<Vec<_>>());
-        Ok(Walk { number, topic, sources, sweep, from, to: self.to, skip, out })
+        Ok(Walk { number, topic, sources, sweep, from, to: self.to, skip, out, is_finished: false })
     }
 
     /// The samples of a topic from a time on: those in memory, and where all are.
@@ -152,17 +168,15 @@ impl<'r> Rows<'r> {
 
     /// The samples of a topic that may be in no chunk.
     fn heads(&mut self, number: Option<u32>, topic: &Topic) -> Result<Vec<Arc<Column>>, StoreError> {
-        let live =
-            if self.journaled.is_none() { number.and_then(|number| self.reader.unwritten(number)) } else { None };
-        if let Some(columns) = live {
-            return Ok(columns);
-        }
-        if self.journaled.is_none() {
+        if !self.journaled.is_read() {
+            let live = number.and_then(|number| self.reader.unwritten(number));
+            if let Some(columns) = live {
+                return Ok(columns);
+            }
             // The store was closed since.
-            self.journaled = Some(self.reader.journaled(&self.query.topics)?);
+            self.journaled.read(self.reader)?;
         }
-        let column = self.journaled.as_ref().and_then(|columns| columns.get(topic));
-        Ok(column.cloned().into_iter().collect())
+        Ok(self.journaled.of(topic))
     }
 
     /// Takes one step. Says false at the end of the topic.
@@ -171,6 +185,7 @@ impl<'r> Rows<'r> {
             if let Out::Buckets { buckets, .. } = &mut walk.out {
                 buckets.finish();
             }
+            walk.is_finished = true;
             return Ok(false);
         };
         let (one, is_whole) = match step {
@@ -200,19 +215,7 @@ impl<'r> Rows<'r> {
     }
 
     fn load(&mut self, source: &Source) -> Result<Read, StoreError> {
-        let why = match self.loader.source(source)? {
-            Loaded::Column(column) => return Ok(Read::Column(column)),
-            Loaded::Damaged(why) => why,
-            Loaded::Missing => "its bytes are not there".to_owned(),
-        };
-        let Some((row, samples)) = source.row() else { return Ok(Read::Damaged) };
-        let there = self.reader.index.chunks(row.topic, row.first, row.first.later(MICROSECOND))?;
-        if there.iter().all(|other| other.extent != row.extent) {
-            return Ok(Read::Moved);
-        }
-        self.damaged += samples;
-        warn!(chunk = %row.extent, samples, why, "samples of the history cannot be read and are left out");
-        Ok(Read::Damaged)
+        self.chunks.read(&self.reader.index, source)
     }
 
     /// The number that stands at a time: the last one before it that is not bad.
@@ -247,17 +250,7 @@ impl<'r> Rows<'r> {
     }
 }
 
-/// What became of reading the samples of a source.
-enum Read {
-    Column(Arc<Column>),
-    /// They cannot be read; that was counted and said.
-    Damaged,
-    /// They are elsewhere now, or were removed.
-    Moved,
-}
-
 const DAY: std::time::Duration = std::time::Duration::from_micros(DAY_US.cast_unsigned());
-const MICROSECOND: std::time::Duration = std::time::Duration::from_micros(1);
 
 /// The last number of a column before a time, and when.
 fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
@@ -268,7 +261,7 @@ fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
 impl Out {
     /// Takes what a source says of itself, where that is enough.
     fn take_summary(&mut self, source: &Source) -> bool {
-        let Self::Buckets { buckets, aggregate } = self else { return false };
+        let Self::Buckets { buckets, aggregate, .. } = self else { return false };
         let Some(summary) = source.summary().filter(|_| buckets.frame().holds(source.span())) else { return false };
         let fits = aggregate.needs().fits(summary);
         if fits {
@@ -308,7 +301,9 @@ impl Walk {
     fn has_row(&self) -> bool {
         match &self.out {
             Out::Samples { ready, .. } => ready.len() > 0,
-            Out::Buckets { buckets, .. } => buckets.has_done(),
+            Out::Buckets { buckets, filler, .. } => {
+                buckets.has_done() || filler.as_ref().is_some_and(|filler| self.is_finished && !filler.is_finished())
+            }
         }
     }
 
@@ -322,44 +317,35 @@ impl Walk {
                     if self.skip.is_some_and(|place| (time_us, number) <= place) {
                         continue;
                     }
-                    let point = Point { value: value_of(sample.datum), quality: sample.quality, time: sample.time };
-                    return Some(row(&self.topic, point, 1, number));
+                    let is_payload = matches!(sample.datum, Datum::Opaque(_));
+                    let point = Point { value: sample.datum.into_value(), quality: sample.quality, time: sample.time };
+                    return Some(Row { is_payload, ..row(&self.topic, point, 1, number) });
                 }
                 None
             }
-            Out::Buckets { buckets, aggregate } => {
-                while let Some(bucket) = buckets.poll() {
-                    if let Some(row) = bucket_row(&self.topic, *aggregate, &bucket) {
-                        return Some(row);
-                    }
+            Out::Buckets { buckets, aggregate, filler } => loop {
+                if let Some(row) = filler.as_mut().and_then(|filler| filler.poll()) {
+                    return Some(row);
                 }
-                None
-            }
+                let next = std::iter::from_fn(|| buckets.poll())
+                    .find_map(|bucket| bucket_row(&self.topic, *aggregate, &bucket));
+                match (next, filler.as_mut()) {
+                    (row, None) => return row,
+                    (Some(row), Some(filler)) => filler.push(row),
+                    (None, Some(filler)) if self.is_finished && !filler.is_finished() => filler.finish(),
+                    (None, Some(_)) => return None,
+                }
+            },
         }
     }
 }
 
 fn bucket_row(topic: &Topic, aggregate: Aggregate, bucket: &Bucket) -> Option<Row> {
     let found = aggregate.of(bucket)?;
-    let point = Point { value: value_of(found.datum), quality: found.quality, time: bucket.start };
+    let point = Point { value: found.datum.into_value(), quality: found.quality, time: bucket.start };
     Some(row(topic, point, found.count, 0))
 }
 
 fn row(topic: &Topic, point: Point, count: u64, number: u64) -> Row {
-    Row { topic: topic.clone(), point, count, number }
-}
-
-/// A payload as published is text where it is UTF-8, else bytes.
-fn value_of(datum: Datum) -> Value {
-    match datum {
-        Datum::Float(double) => Value::Float(double),
-        Datum::Int(integer) => Value::Int(integer),
-        Datum::Bool(state) => Value::Bool(state),
-        Datum::Null => Value::Null,
-        Datum::Bytes(bytes) => Value::Bytes(bytes.as_ref().into()),
-        Datum::Text(bytes) | Datum::Opaque(bytes) => match str::from_utf8(&bytes) {
-            Ok(text) => Value::Text(text.into()),
-            Err(_) => Value::Bytes(bytes.as_ref().into()),
-        },
-    }
+    Row { topic: topic.clone(), point, is_payload: false, count, number }
 }

@@ -4,7 +4,7 @@ use super::live::Live;
 use super::reader::{HistoryReader, HistorySource};
 use super::{Columns, folder_of};
 use crate::store::{Entry, Retention, Store};
-use crate::{Aggregate, HistoryQuery, StoreError};
+use crate::{Aggregate, Fill, HistoryQuery, Order, StoreError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +16,7 @@ use tieline_core::{
     Body, Filter, Point, Quality, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Validity, Value,
 };
 use tieline_journal::Seq;
+use tieline_series::Sample;
 use tieline_store::{FolderStorage, OLDER_FILE, Place, Row};
 
 const MEMORY: usize = 1 << 20;
@@ -207,6 +208,72 @@ fn buckets_stand_for_their_samples() {
 }
 
 #[test]
+fn samples_come_in_order_of_time_however_many_there_are() {
+    let points = (0..3000).flat_map(|n| ["b/2", "b/1"].map(|topic| entry(1, topic, n / 2, n, Quality::GOOD)));
+    let mut entries: Vec<Entry> = points.collect();
+    // A gap, and then more of one time than a slice holds.
+    entries.extend((0..1500).map(|n| entry(1, &format!("c/{n:04}"), 90_000_000_000, n, Quality::GOOD)));
+    let stored = stored(&entries);
+    let key = |row: &Row| (row.place.time_us, row.topic.to_string(), row.place.number);
+    let in_order = || HistoryQuery { order: Order::Time, from: Some(at(0)), ..all("#") };
+    let whole = stored.ask(in_order());
+    assert_eq!(whole.len(), entries.len());
+    assert!(whole.is_sorted_by_key(key));
+    let reader = stored.source.reader().unwrap();
+    let (mut paged, mut after) = (Vec::new(), None);
+    loop {
+        let page = ask(&reader, HistoryQuery { limit: Some(499), after, ..in_order() });
+        after = page.last().map(|row| row.place.clone());
+        paged.extend(page);
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(paged, whole);
+    let some = ["c/0001", "b/1", "b/#"].map(|filter| Filter::new(filter).unwrap()).to_vec();
+    let within = HistoryQuery { to: Some(at(3)), order: Order::Time, ..HistoryQuery::of_several(some) };
+    assert_eq!(
+        stored.ask(within).iter().map(|row| row.topic.to_string()).collect::<String>(),
+        "b/1b/1b/2b/2".repeat(3)
+    );
+    let buckets = HistoryQuery { every: Some(Duration::from_secs(1)), ..in_order() };
+    assert!(matches!(reader.query(buckets), Err(tieline_store::StoreError::Question(_))));
+}
+
+#[test]
+fn buckets_without_samples_are_filled() {
+    let mut stored = stored(&[entry(1, "a", 15, 10, Quality::GOOD), entry(1, "a", 45, 40, Quality::GOOD)]);
+    stored.store.append(&[entry(3, "a", 46, 99, Quality::AWAY)], Seq(3)).unwrap();
+    let every = Some(Duration::from_micros(10));
+    let ten = HistoryQuery { from: Some(at(0)), to: Some(at(65)), every, ..all("a") };
+    let check = |fill, expect: &[&str]| {
+        let rows = stored.ask(HistoryQuery { fill, ..ten.clone() });
+        assert_eq!(shown(&rows), expect, "{fill:?}");
+        let made = rows.iter().filter(|row| row.count == 0);
+        made.for_each(|row| assert_eq!(row.point.quality.validity(), Validity::Uncertain));
+    };
+    check(Fill::None, &["10 10.0", "40 40.0"]);
+    check(Fill::Null, &["0 Null", "10 10.0", "20 Null", "30 Null", "40 40.0", "50 Null", "60 Null"]);
+    check(Fill::Previous, &["0 Null", "10 10.0", "20 10.0", "30 10.0", "40 40.0", "50 40.0", "60 40.0"]);
+    check(Fill::Linear, &["0 Null", "10 10.0", "20 20.0", "30 30.0", "40 40.0", "50 Null", "60 Null"]);
+    let starts: Option<std::sync::Arc<[Timestamp]>> = Some([0, 12, 13, 50].map(at).into());
+    let calendar = HistoryQuery { every: None, starts, fill: Fill::Null, ..ten.clone() };
+    let whole = stored.ask(calendar.clone());
+    assert_eq!(shown(&whole), ["0 Null", "12 Null", "13 25.0", "50 Null"]);
+    for (row, behind) in whole.iter().zip(1..) {
+        let after = Some(row.place.clone());
+        assert_eq!(stored.ask(HistoryQuery { after, ..calendar.clone() }), whole[behind..], "{behind}");
+    }
+    let reader = stored.source.reader().unwrap();
+    for wrong in [
+        HistoryQuery { fill: Fill::Null, to: None, ..ten.clone() },
+        HistoryQuery { fill: Fill::Linear, after: Some(whole[0].place.clone()), ..ten },
+    ] {
+        assert!(matches!(reader.query(wrong), Err(tieline_store::StoreError::Question(_))));
+    }
+}
+
+#[test]
 fn a_value_stands_until_the_next() {
     const DAY: i64 = 86_400_000_000;
     let entries = [entry(1, "a", 3, 8, Quality::GOOD), entry(1, "a", 15, 0, Quality::GOOD)];
@@ -300,6 +367,14 @@ fn a_damaged_chunk_costs_itself() {
         let mut bytes = whole.clone();
         bytes[place] ^= 1 << (place % 8);
         check(&bytes, (200, 100));
+    }
+    // The last sample before a damaged chunk stands then.
+    let offset = |n: usize| reader.index.chunks(1, at(0), at(9999)).unwrap()[n].extent.offset as usize + 20;
+    let mut bytes = whole.clone();
+    for (part, stood) in [(2, 1099), (1, 99)] {
+        bytes[offset(part)] ^= 1;
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(latest(&reader, "a", 2050), [("a".to_owned(), (stood, Value::Int(99), Quality::GOOD))]);
     }
     let ends: Vec<u64> = reader
         .index
@@ -614,6 +689,12 @@ impl World {
     }
 }
 
+fn latest(reader: &HistoryReader, filter: &str, micros: i64) -> Vec<(String, (i64, Value, Quality))> {
+    let found = reader.at(&Filter::new(filter).unwrap(), at(micros), |_| true).unwrap();
+    let plain = |sample: Sample| (sample.time.micros(), sample.datum.into_value(), sample.quality);
+    found.map(Result::unwrap).map(|(topic, sample)| (topic.to_string(), plain(sample))).collect()
+}
+
 fn naive_buckets(samples: &[(i64, Value, Quality)], every: i64, aggregate: Aggregate) -> Vec<(i64, String)> {
     let mut buckets: BTreeMap<i64, Vec<&(i64, Value, Quality)>> = BTreeMap::new();
     for sample in samples.iter().filter(|(_, _, quality)| quality.validity() != Validity::Bad) {
@@ -656,6 +737,17 @@ proptest! {
             world.store = None;
         }
         let reader = world.source.reader().unwrap();
+        for instant in [from, from + length, -50_000_000_000, 86_400_000_001] {
+            let last = |samples: &Vec<(i64, Value, Quality)>| samples.iter().rfind(|(time, ..)| *time <= instant).cloned();
+            let expect: Vec<_> = world.expect().into_iter().filter_map(|(topic, all)| Some((topic, last(&all)?))).collect();
+            prop_assert_eq!(latest(&reader, "#", instant), expect, "at {}", instant);
+        }
+        let mut in_order: Vec<_> =
+            world.expect().into_iter().flat_map(|(topic, all)| all.into_iter().map(move |sample| (sample.0, topic.clone(), sample.1))).collect();
+        in_order.sort_by_key(|(time, ..)| *time);
+        let rows = ask(&reader, HistoryQuery { order: Order::Time, ..all("#") });
+        let rows: Vec<_> = rows.into_iter().map(|row| (row.point.time.micros(), row.topic.to_string(), row.point.value)).collect();
+        prop_assert_eq!(rows, in_order);
         for (topic, samples) in world.expect() {
             let query = || all(&topic);
             let rows = |query| ask(&reader, query).into_iter().map(|row| (row.point.time.micros(), row.point.value, row.point.quality));

@@ -1,6 +1,7 @@
 //! What is declared of topics: what they may hold, which events they keep, and when their values are removed.
 
 use super::put::PutError;
+use super::reserved::REPLAY_PREFIX;
 use super::state::{Bus, Subscriber, id_of, key_of};
 use crate::config::{TopicKind, TopicRule};
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use serde::de::IgnoredAny;
 use std::sync::Arc;
 use tieline_core::{Body, Instant, Now, Point, PublishedPoint, Timestamp, Topic, Update};
 use tieline_mqtt::{Message, Properties};
-use tieline_topics::{Applied, Change, Event, Lives, Range, Series, SubscriberId};
+use tieline_topics::{Applied, Change, Event, Lives, Range, Removal, Series, SubscriberId};
 
 /// What is declared of topics.
 #[derive(Debug)]
@@ -65,7 +66,8 @@ impl Bus {
         self.watchers.note(topic, applied);
         self.censuses.note(topic, applied, body);
         let Self { declared: Declared { rules, lives, series }, tree, .. } = self;
-        if rules.is_empty() {
+        let is_replayed = topic.starts_with(REPLAY_PREFIX);
+        if rules.is_empty() && !is_replayed {
             return;
         }
         let id = applied.topic;
@@ -74,6 +76,10 @@ impl Bus {
             Change::Cleared => {
                 lives.cleared(id);
                 series.cleared(id);
+            }
+            Change::Stored if is_replayed => {
+                let removal = Removal { with_publisher: true, ..Removal::default() };
+                lives.stored(now.mono, id, &removal, from);
             }
             Change::Stored => {
                 let Some(rule) = tree.rule_of(topic).and_then(|at| rules.get(at)) else { return };

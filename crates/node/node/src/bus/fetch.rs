@@ -26,7 +26,7 @@ const MESSAGE_BYTES_MAX: usize = 512 << 10;
 const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of a page from the end over HTTP, and of events: they are held until all are there.
-const HELD_BYTES_MAX: usize = 1 << 20;
+pub const HELD_BYTES_MAX: usize = 1 << 20;
 /// Bytes that are given to a reader at a time.
 const PIECE_BYTES: usize = 32 << 10;
 
@@ -40,6 +40,8 @@ parameters! {
     pub struct TopicsAsked {
         /// Topic filter with the wildcards of MQTT
         filter: Filter = "#",
+        /// The last values at this time, from history: RFC 3339, or how long ago, as in 24h
+        at: Option<Moment>,
         /// Regular expression that topics have to match, too
         select: Option<Expression>,
         /// Levels below those of the filter before its first wildcard; topics with more are left out
@@ -159,6 +161,9 @@ pub fn read_json(payload: &[u8], now: Timestamp) -> Result<Asked, String> {
         let Whole(bytes) = asked.bytes;
         if bytes > MESSAGE_BYTES_MAX {
             return Err(format!("bytes is \"{bytes}\", expected a whole number from 1 to {MESSAGE_BYTES_MAX}"));
+        }
+        if asked.at.is_some() {
+            return Err("at is asked for over HTTP, expected a request without it".to_owned());
         }
         let (fetch, select) = asked.into_fetch();
         return Ok(Asked::Topics(fetch, select));
@@ -332,12 +337,13 @@ mod tests {
         check(
             r#"{"fitler": "a"}"#,
             Err(
-                "the member \"fitler\" is unknown, expected one of filter, select, depth, after, before, last, limit, bytes, values",
+                "the member \"fitler\" is unknown, expected one of filter, at, select, depth, after, before, last, limit, bytes, values",
             ),
         );
         check(r#"{"filter": "a+"}"#, Err("filter is \"a+\": + must be a whole level of a filter, as in site/+/state"));
         check(r#"{"limit": 0}"#, Err("limit is \"0\", expected a whole number from 1 to 10000"));
         check(r#"{"bytes": 999999}"#, Err("bytes is \"999999\", expected a whole number from 1 to 524288"));
+        check(r#"{"at": "1h"}"#, Err("at is asked for over HTTP, expected a request without it"));
         check(r#"{"values": 1}"#, Err("values is \"1\", expected true or false"));
     }
 

@@ -1,5 +1,6 @@
 //! The reason strings of PUBACK, PUBREC, SUBACK and UNSUBACK: why a request of an MQTT client is refused.
 
+use super::reserved::REPLAY_PREFIX;
 use crate::control::command::REQUEST_PREFIX;
 use tieline_mqtt::ReasonCode;
 
@@ -36,6 +37,9 @@ pub const NO_SUBSCRIPTION: &str = "there is no such subscription";
 /// Why only the node publishes a topic, and what to do.
 #[must_use]
 pub fn reserved(topic: &str) -> String {
+    if topic.starts_with(REPLAY_PREFIX) {
+        return "values of a replay are published over MQTT, and go with the session that published them".to_owned();
+    }
     if topic.starts_with('$') {
         return "only the node publishes to topics that begin with $".to_owned();
     }

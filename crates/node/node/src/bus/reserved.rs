@@ -1,9 +1,12 @@
-//! Topics that only the node itself publishes to: those that begin with `$` and those of its devices; besides, those that
+//! Topics that only the node itself publishes to: those that begin with `$`, but for replays, and those of its devices; besides, those that
 //! views derive (`Bus::derives`). A client that could write there could make a breaker look closed.
 
 use crate::config::{DeviceConfig, Numbered};
 use std::collections::HashSet;
 use tieline_core::Topic;
+
+/// Replays are published below it, by clients that may. Values go with the session that published them.
+pub const REPLAY_PREFIX: &str = "$replay/";
 
 /// Who may not be spoken for.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +45,7 @@ impl Reserved {
     /// Whether a client must not publish there.
     #[must_use]
     pub fn contains(&self, topic: &str) -> bool {
-        topic.starts_with('$') || self.topics.contains(topic)
+        (topic.starts_with('$') && !topic.starts_with(REPLAY_PREFIX)) || self.topics.contains(topic)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::client::RetainedReplay;
 use super::ledger::{LedgerBatches, died_at};
+use super::reserved::REPLAY_PREFIX;
 use super::sessions::{Away, LastWill};
 use super::state::{Bus, Subscriber};
 use super::{declared, delivery_options};
@@ -37,7 +38,8 @@ impl Bus {
         let died = died_at(&image, now.utc);
         let mut gone = Vec::new();
         for (topic, value) in image.values {
-            let is_taken = !self.is_reserved(&topic) && !self.derives(&topic) && self.restore_value(now, value);
+            let is_free = !self.is_reserved(&topic) && !self.derives(&topic) && !topic.starts_with(REPLAY_PREFIX);
+            let is_taken = is_free && self.restore_value(now, value);
             if !is_taken {
                 gone.push(Record::Cleared(topic));
             }

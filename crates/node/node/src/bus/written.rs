@@ -46,9 +46,10 @@ pub struct Topic {
     /// Of the kind point, a Point; absent where topics come without their values
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
-    /// Version of the value
-    seq: u64,
-    /// When the node took the value
+    /// Version of the value; absent where the value is from history
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    /// When the node took the value; of a value from history, its time
     #[schemars(extend("format" = "date-time"))]
     updated: String,
 }
@@ -120,6 +121,9 @@ pub struct LiveCounts {
 #[derive(Deserialize, JsonSchema, Serialize)]
 pub struct Sample {
     topic: String,
+    /// Whether v is a message as it was published, which is no point
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    payload: bool,
     /// Values in the bucket
     count: u64,
     #[serde(flatten)]

@@ -16,6 +16,7 @@ use super::problem::Problem;
 use super::topics::reserved_problem;
 use super::{App, BODY_BYTES_MAX, not_allowed};
 use crate::bus::Asked;
+use crate::bus::reserved::REPLAY_PREFIX;
 use crate::control::{Call, holder_of};
 use axum::Router;
 use axum::extract::{ConnectInfo, FromRequestParts};
@@ -78,7 +79,8 @@ impl Authenticated {
     /// # Errors
     /// It is none, or the node's own.
     pub fn client_topic(&self, text: &str) -> Result<Topic, Problem> {
-        if self.app.known.reserved().contains(text) {
+        // What is replayed goes with the session that published it, and here is none.
+        if text.starts_with(REPLAY_PREFIX) || self.app.known.reserved().contains(text) {
             return Err(reserved_problem(text));
         }
         Topic::new(text).map_err(|error| illegal("topic", text, &error))

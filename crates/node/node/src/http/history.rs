@@ -1,45 +1,54 @@
 //! `/v1/history`.
 
+use super::App;
 use super::authorization::Authenticated;
+use super::pieces;
 use super::problem::Problem;
 use crate::bus::written::Sample;
 use crate::config::{Moment, parse_duration};
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 use tieline_access::Reach;
-use tieline_core::{Filter, Timestamp};
-use tieline_history::{Aggregate, HistoryQuery, HistorySource};
+use tieline_core::{Filter, Timestamp, Value};
+use tieline_history::{Aggregate, Fill, HistoryQuery, HistorySource, Order, calendar};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
-use tieline_service::http::parameters::{Fault, Parameter, Query, Whole, of_word, words_schema};
+use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, of_word, words_schema, write_form};
 use tieline_service::parameters;
-use tieline_store::{Format, export};
-use tokio::sync::mpsc;
+use tieline_store::{Format, Place, PlaceError, Row, StoreError, export};
+use tokio::sync::oneshot;
 
-/// Pieces of an answer that may wait for the caller.
-const WAITING_MAX: usize = 2;
-/// Bytes of a piece.
-const PIECE_BYTES: usize = 32 * 1024;
+/// Topics and filters of a request.
+const TOPICS_MAX: usize = 64;
+/// Rows and bytes of values of an answer that is held until it is known where the next page begins.
+const PAGE_ROWS_MAX: usize = 10_000;
+const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Rows of an answer.
 const ROWS_MAX: usize = 10_000_000;
 
 parameters! {
     /// Which recorded values are asked for.
     pub struct HistoryAsked {
-        /// Topic or topic filter
-        topic: Filter,
+        /// Topic or topic filter; may be given up to 64 times
+        topic: Vec<Filter>,
         /// Start, inclusive: RFC 3339, or a duration before the end, as in 24h
         from: Moment = "24h",
         /// End, exclusive: RFC 3339; default the present
         to: Option<Moment>,
-        /// Width of a bucket, as in 1m; needs agg
+        /// Width of a bucket, as in 1m; 1w, 1mo and 1y are those of a calendar; needs agg
         every: Option<Width>,
+        /// Time zone whose days, weeks, months and years buckets are, as in Europe/Madrid; default UTC
+        tz: Option<String>,
+        /// What stands for a bucket without samples
+        fill: Filled = "none",
         /// What a bucket shows
         agg: Option<Shown>,
-        /// Most rows
+        /// In which order rows come; buckets come by topic
+        order: Ordered = "topic",
+        /// Goes on behind this place: the one that the header Link of the page before has
+        after: Option<Behind>,
+        /// Most rows; up to 10000 the answer has a header Link where there are more
         limit: Whole<1, ROWS_MAX> = "100000",
         /// How rows are written
         format: Form = "json",
@@ -48,16 +57,17 @@ parameters! {
 
 /// The width of a bucket.
 #[derive(Debug)]
-pub struct Width(Duration);
+pub struct Width(String, Option<Duration>);
 
 impl Parameter for Width {
     fn read(text: &str) -> Result<Self, Fault> {
-        let every = parse_duration(text).filter(|every| !every.is_zero());
-        every.map(Self).ok_or_else(|| Fault::Expected("a duration like 1m".to_owned()))
+        let duration = parse_duration(text).filter(|every| !every.is_zero());
+        let is_width = duration.is_some() || calendar::Unit::parse(text).is_some();
+        is_width.then(|| Self(text.to_owned(), duration)).ok_or_else(|| Fault::Expected(calendar::EXPECTED.to_owned()))
     }
 
     fn schema() -> serde_json::Value {
-        serde_json::json!({ "type": "string", "pattern": "^[1-9][0-9]{0,6}(ms|s|m|h|d)$" })
+        serde_json::json!({ "type": "string", "pattern": "^[1-9][0-9]{0,6}(ms|s|m|h|d)$|^[1-9][0-9]{0,2}(w|mo|y)$" })
     }
 }
 
@@ -75,6 +85,48 @@ impl Parameter for Shown {
     }
 }
 
+/// What stands for a bucket without samples.
+#[derive(Debug)]
+pub struct Filled(Fill);
+
+impl Parameter for Filled {
+    fn read(text: &str) -> Result<Self, Fault> {
+        of_word(Fill::ALL, text).map(Self)
+    }
+
+    fn schema() -> serde_json::Value {
+        words_schema(Fill::ALL.map(|(word, _)| word))
+    }
+}
+
+/// In which order rows come.
+#[derive(Debug)]
+pub struct Ordered(Order);
+
+impl Parameter for Ordered {
+    fn read(text: &str) -> Result<Self, Fault> {
+        of_word(Order::ALL, text).map(Self)
+    }
+
+    fn schema() -> serde_json::Value {
+        words_schema(Order::ALL.map(|(word, _)| word))
+    }
+}
+
+/// The place of a row.
+#[derive(Debug)]
+pub struct Behind(Place);
+
+impl Parameter for Behind {
+    fn read(text: &str) -> Result<Self, Fault> {
+        text.parse().map(Self).map_err(|error: PlaceError| Fault::Illegal(error.to_string()))
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "type": "string", "pattern": "^-?[0-9]+[.][0-9]+[.]" })
+    }
+}
+
 /// How rows are written.
 #[derive(Debug)]
 pub struct Form(Format);
@@ -89,12 +141,18 @@ impl Parameter for Form {
     }
 }
 
-/// Rows in the form that was asked for.
-pub struct Rows(Format, Body);
+/// Rows in the form that was asked for, and where the next page is.
+pub struct Rows(Format, Body, Option<String>);
 
 impl IntoResponse for Rows {
     fn into_response(self) -> Response {
-        ([(header::CONTENT_TYPE, HeaderValue::from_static(self.0.media_type()))], self.1).into_response()
+        let Self(format, body, next) = self;
+        let mut answer =
+            ([(header::CONTENT_TYPE, HeaderValue::from_static(format.media_type()))], body).into_response();
+        if let Some(link) = next.and_then(|path| HeaderValue::try_from(format!("<{path}>; rel=\"next\"")).ok()) {
+            answer.headers_mut().insert(header::LINK, link);
+        }
+        answer
     }
 }
 
@@ -108,15 +166,20 @@ impl Output for Rows {
             let media_type = format.media_type();
             operation.content(200, media_type.split(';').next().unwrap_or(media_type), schema);
         }
+        let words = "The next page (RFC 8288, next), where there are more rows and limit is 10000 at most";
+        operation.told(200, "Link", &serde_json::json!({ "type": "string" }), words);
     }
 }
 
-/// Rows of a topic, or of all topics that a filter selects.
-pub async fn query(authenticated: Authenticated, Query(asked): Query<HistoryAsked>) -> Result<Rows, Problem> {
+/// Rows of topics, or of all topics that filters select.
+pub async fn query(
+    authenticated: Authenticated,
+    QueryPairs(asked, pairs): QueryPairs<HistoryAsked>,
+) -> Result<Rows, Problem> {
     let Form(format) = asked.format;
     let question = question(asked, authenticated.now().utc)?;
     // The store answers whole filters; topics that may not be read are not sorted out of its answer.
-    let (authorized, reach) = authenticated.reads(std::slice::from_ref(&question.topics)).await?;
+    let (authorized, reach) = authenticated.reads(&question.topics).await?;
     match reach {
         Reach::All => {}
         Reach::Some | Reach::Nothing => {
@@ -124,31 +187,80 @@ pub async fn query(authenticated: Authenticated, Query(asked): Query<HistoryAske
             return Err(Problem::new(StatusCode::FORBIDDEN, words));
         }
     }
-    let off = || Problem::unavailable("history is off: history.enabled is false");
-    let source = authorized.app.about.history.clone().ok_or_else(off)?;
+    let source = source(&authorized.app)?;
     let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
-    let (pieces, mut incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
-    tokio::task::spawn_blocking(move || {
-        answer(&source, question, format, &pieces);
-        drop(recall);
+    let (tell_next, next) = oneshot::channel();
+    let from = question.from;
+    let made = pieces::answer(recall, move |gone, out| {
+        let reader = source.reader().map_err(|e| e.to_string())?;
+        let limit = question.limit.and_then(|limit| usize::try_from(limit).ok());
+        // What a row is filled with may stand on another page.
+        let may_end = matches!(question.fill, Fill::None | Fill::Null);
+        let limit = limit.filter(|limit| *limit <= PAGE_ROWS_MAX && may_end);
+        let asked = HistoryQuery { limit: question.limit.filter(|_| limit.is_none()), ..question };
+        let mut rows = reader.query(asked).map_err(|e| e.to_string())?;
+        let Some(limit) = limit else {
+            return export(rows.take_while(|_| !gone.is_closed()), format, out).map(drop).map_err(|e| e.to_string());
+        };
+        let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
+        let _ = tell_next.send(next);
+        export(page.into_iter().map(Ok), format, out).map(drop).map_err(|e| e.to_string())
     });
-    // The first piece says whether there is an answer at all; from then on an error can only break it off.
-    let first = match incoming.recv().await {
-        Some(Ok(piece)) => piece,
-        Some(Err(error)) => return Err(Problem::unavailable(error.to_string())),
-        None => Bytes::new(),
-    };
-    let stream = futures_util::stream::unfold((Some(first), incoming), |(first, mut incoming)| async {
-        match first {
-            Some(piece) => Some((Ok(piece), (None, incoming))),
-            None => incoming.recv().await.map(|piece| (piece, (None, incoming))),
+    let body = made.await?;
+    // The page was whole before its first piece.
+    let next = next.await.ok().flatten().map(|place| next_page(&pairs, from, &place));
+    Ok(Rows(format, body, next))
+}
+
+/// The rows of a page, as many as there is room for, and the place of the last one where there are more.
+fn page(
+    rows: &mut impl Iterator<Item = Result<Row, StoreError>>,
+    limit: usize,
+) -> Result<(Vec<Row>, Option<Place>), StoreError> {
+    let (mut page, mut bytes): (Vec<Row>, usize) = (Vec::new(), 0);
+    for row in rows {
+        let row = row?;
+        bytes += row.topic.len() + value_bytes(&row.point.value);
+        if page.len() >= limit || (bytes > PAGE_BYTES_MAX && !page.is_empty()) {
+            let last = page.last().map(|row| row.place.clone());
+            return Ok((page, last));
         }
-    });
-    Ok(Rows(format, Body::from_stream(stream)))
+        page.push(row);
+    }
+    Ok((page, None))
+}
+
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8,
+    }
+}
+
+/// The path of the page behind a place, which asks for the same from a time that does not move.
+fn next_page(pairs: &[(String, String)], from: Option<Timestamp>, place: &Place) -> String {
+    let stays = |(name, _): &&(String, String)| !matches!(name.as_str(), "from" | "after");
+    let mut pairs: Vec<(String, String)> = pairs.iter().filter(stays).cloned().collect();
+    pairs.extend(from.map(|from| ("from".to_owned(), from.to_string())));
+    pairs.push(("after".to_owned(), place.to_string()));
+    format!("/v1/history?{}", write_form(&pairs))
+}
+
+/// The history of a node.
+pub(super) fn source(app: &App) -> Result<HistorySource, Problem> {
+    app.about.history.clone().ok_or_else(|| Problem::unavailable("history is off: history.enabled is false"))
 }
 
 fn question(asked: HistoryAsked, now: Timestamp) -> Result<HistoryQuery, Problem> {
-    let mut question = HistoryQuery::of(asked.topic);
+    match asked.topic.len() {
+        1..=TOPICS_MAX => {}
+        0 => return Err(Problem::bad_request("topic is missing, expected a topic or a topic filter")),
+        count => {
+            return Err(Problem::bad_request(format!("topic is given {count} times, expected {TOPICS_MAX} at most")));
+        }
+    }
+    let mut question = HistoryQuery::of_several(asked.topic);
     let to = asked.to.map(|to| to.resolve(now, now));
     question.to = to;
     let from = asked.from.resolve(to.unwrap_or(now), now);
@@ -157,45 +269,25 @@ fn question(asked: HistoryAsked, now: Timestamp) -> Result<HistoryQuery, Problem
     }
     question.from = Some(from);
     question.limit = Some(asked.limit.0 as u64);
-    question.every = asked.every.map(|Width(every)| every);
+    question.fill = asked.fill.0;
+    let is_bucketed = asked.every.is_some();
+    if let Some(Width(text, duration)) = asked.every {
+        let end = to.unwrap_or(now);
+        let buckets = calendar::buckets(&text, duration, asked.tz.as_deref(), from, end);
+        question = question.in_buckets(buckets.map_err(Problem::bad_request)?, end);
+    } else if asked.tz.is_some() || question.fill != Fill::None {
+        return Err(Problem::bad_request("tz and fill need every, the width of a bucket"));
+    }
+    question.after = asked.after.map(|Behind(place)| place);
+    question.order = asked.order.0;
+    if is_bucketed && question.order == Order::Time {
+        return Err(Problem::bad_request("order is \"time\", expected \"topic\": buckets come by topic"));
+    }
     if let Some(Shown(aggregate)) = asked.agg {
         question.aggregate = aggregate;
-        if question.every.is_none() {
+        if !is_bucketed {
             return Err(Problem::bad_request("agg needs every, the width of a bucket"));
         }
     }
     Ok(question)
-}
-
-fn answer(
-    source: &HistorySource,
-    question: HistoryQuery,
-    format: Format,
-    pieces: &mpsc::Sender<Result<Bytes, io::Error>>,
-) {
-    let written = source.reader().map_err(|e| e.to_string()).and_then(|reader| {
-        let rows = reader.query(question).map_err(|e| e.to_string())?;
-        // A caller that has gone needs no more rows.
-        let rows = rows.take_while(|_| !pieces.is_closed());
-        let out = BufWriter::with_capacity(PIECE_BYTES, Pieces(pieces.clone()));
-        export(rows, format, out).map_err(|e| e.to_string())
-    });
-    if let Err(error) = written {
-        // A caller that has gone needs no error.
-        let _ = pieces.blocking_send(Err(io::Error::other(error)));
-    }
-}
-
-/// Pieces of an answer, on their way to the caller.
-pub(super) struct Pieces(pub(super) mpsc::Sender<Result<Bytes, io::Error>>);
-
-impl Write for Pieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
-        sent.map(|()| bytes.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

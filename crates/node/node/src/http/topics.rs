@@ -4,6 +4,7 @@ use super::access::Caller;
 use super::arguments::{illegal, wrong};
 use super::authorization::Authenticated;
 use super::body::{Answer, Json, Written};
+use super::instant;
 use super::logins::LoginEnd;
 use super::problem::Problem;
 use crate::bus::fetch::{self, TopicsAsked};
@@ -40,7 +41,11 @@ pub async fn list(
     authenticated: Authenticated,
     Query(asked): Query<TopicsAsked>,
 ) -> Result<Written<TopicPage>, Problem> {
+    let at = asked.at.map(|at| at.resolve(authenticated.now().utc, authenticated.now().utc));
     let (asked, select) = asked.into_fetch();
+    if let Some(time) = at {
+        return instant::list(authenticated, asked, select, time).await;
+    }
     let (authorized, reach) = authenticated.reads(std::slice::from_ref(&asked.filter)).await?;
     let listing = Listing {
         share: authorized.share(),

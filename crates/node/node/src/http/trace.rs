@@ -5,8 +5,8 @@
 
 use super::arguments::{TopicAt, wrong};
 use super::authorization::{Authenticated, Authorized};
-use super::history::Pieces;
 use super::logins::LoginEnd;
+use super::pieces::Pieces;
 use super::problem::Problem;
 use crate::config::DeviceConfig;
 use crate::field::{self, FieldInput};

@@ -9,6 +9,7 @@ use crate::moment::Moment;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use tieline_core::{Filter, Topic};
 
 /// What is wrong with the text of a parameter.
@@ -206,6 +207,42 @@ impl<T: Parameters> Input for Query<T> {
     }
 }
 
+/// The same, with its names and texts as they came.
+pub struct QueryPairs<T>(pub T, pub Vec<(String, String)>);
+
+impl<T: Parameters, S: Send + Sync> FromRequestParts<S> for QueryPairs<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs: Vec<_> = form(parts.uri.query().unwrap_or_default()).collect();
+        T::read("parameter", &pairs).map(|asked| Self(asked, pairs)).map_err(Problem::bad_request)
+    }
+}
+
+impl<T: Parameters> Input for QueryPairs<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Query::<T>::describe(operation, schemas);
+    }
+}
+
+/// Pairs as a query that [`form`] reads.
+#[must_use]
+pub fn write_form(pairs: &[(String, String)]) -> String {
+    let encoded = |text: &str| {
+        text.bytes().fold(String::new(), |mut out, byte| {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => {
+                    out.push(char::from(byte))
+                }
+                other => drop(write!(out, "%{other:02X}")),
+            }
+            out
+        })
+    };
+    let pairs = pairs.iter().map(|(name, text)| format!("{}={}", encoded(name), encoded(text)));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
 /// The pairs of a form or a query.
 pub fn form(text: &str) -> impl Iterator<Item = (String, String)> {
     text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
@@ -342,6 +379,8 @@ mod tests {
         check("filter=a%2F%23&limit=5", &[("filter", "a/#"), ("limit", "5")]);
         check("filter=a/%2b/b&x=1+2&&y", &[("filter", "a/+/b"), ("x", "1 2"), ("y", "")]);
         check("z=%zz%", &[("z", "%zz%")]);
+        let pairs = [("a", "x/+ y&=#:"), ("b", "\u{e9}%"), ("", "")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(form(&write_form(&pairs)).collect::<Vec<_>>(), pairs);
     }
 
     parameters! {

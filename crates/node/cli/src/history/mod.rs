@@ -1,16 +1,18 @@
 //! `tieline history query`: recorded values, from a node or from its folder.
 
+pub mod args;
+
 use crate::api::now;
-use crate::args::{Format, HistoryArgs, HistoryVerb};
 use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
+use args::{Format, HistoryArgs, HistoryVerb, RowOrder};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tieline_core::{Filter, Timestamp};
-use tieline_history::{Aggregate, HistoryQuery, HistoryReader};
+use tieline_history::{Aggregate, Fill, HistoryQuery, HistoryReader, Order, calendar};
 use tieline_node::config::{Moment, parse_duration};
 use tieline_store::{HISTORY_FOLDER, OLDER_FILE, export};
 
@@ -37,15 +39,18 @@ pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
 fn ask(args: &HistoryArgs) -> Result<()> {
     let limit = args.limit.unwrap_or(ROWS_MAX).to_string();
     let format = store_format(format_of(args));
-    let parameters = [
-        ("topic", Some(args.topic.as_str())),
+    let mut parameters: Vec<_> = args.topics.iter().map(|topic| ("topic", Some(topic.as_str()))).collect();
+    parameters.extend([
         ("from", Some(args.from.as_str())),
         ("to", args.to.as_deref()),
         ("every", args.every.as_deref()),
+        ("tz", args.tz.as_deref()),
+        ("fill", args.fill.map(|fill| fill.meant().1)),
         ("agg", args.agg.map(word)),
+        ("order", Some(order_word(args.order))),
         ("limit", Some(&limit)),
         ("format", Some(format_word(format_of(args)))),
-    ];
+    ]);
     let client = who::http(&args.node, Some(ANSWER))?;
     let mut answer = client.stream(&uri::path("/v1/history", &parameters), format.media_type())?;
     let mut out = Output::open(args.output.as_deref())?;
@@ -89,24 +94,38 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
 /// The same question that the node would understand.
 fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
     let wrong = |name: &str, found: &str, expected: &str| anyhow!("{name} is {found:?}, expected {expected}");
-    let filter = Filter::new(&args.topic).map_err(|error| wrong("the topic", &args.topic, &error.to_string()))?;
+    let filter = |text: &String| Filter::new(text).map_err(|error| wrong("the topic", text, &error.to_string()));
+    let filters = args.topics.iter().map(filter).collect::<Result<_>>()?;
     let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
     let to = args.to.as_deref().map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
     let from = moment("--from", &args.from)?.resolve(to.unwrap_or(now), now);
     if let Some(to) = to.filter(|to| *to < from) {
         bail!("--from is {from}, expected a time before --to, which is {to}");
     }
-    let every = args.every.as_deref().map(|text| {
-        let every = parse_duration(text).filter(|every| !every.is_zero());
-        every.ok_or_else(|| wrong("--every", text, "a duration like 1m"))
-    });
+    let end = to.unwrap_or(now);
+    let fill = args.fill.map_or(Fill::None, |fill| fill.meant().0);
+    let mut question = HistoryQuery { from: Some(from), to, fill, limit: args.limit, ..HistoryQuery::of_several(filters) };
+    if let Some(text) = &args.every {
+        let buckets = calendar::buckets(text, parse_duration(text), args.tz.as_deref(), from, end);
+        question = question.in_buckets(buckets.map_err(|words| anyhow!("--{words}"))?, end);
+    }
     let aggregate = args.agg.map(word).and_then(Aggregate::from_name).unwrap_or_default();
-    let (from, every, limit) = (Some(from), every.transpose()?, args.limit);
-    Ok(HistoryQuery { from, to, every, aggregate, limit, ..HistoryQuery::of(filter) })
+    let order = match args.order {
+        RowOrder::Topic => Order::Topic,
+        RowOrder::Time => Order::Time,
+    };
+    Ok(HistoryQuery { aggregate, order, ..question })
 }
 
-fn word(aggregate: crate::args::Aggregate) -> &'static str {
-    use crate::args::Aggregate;
+const fn order_word(order: RowOrder) -> &'static str {
+    match order {
+        RowOrder::Topic => "topic",
+        RowOrder::Time => "time",
+    }
+}
+
+fn word(aggregate: args::Aggregate) -> &'static str {
+    use args::Aggregate;
     match aggregate {
         Aggregate::Mean => "mean",
         Aggregate::TimeWeighted => "time_weighted",
@@ -234,6 +253,6 @@ mod tests {
         let expected =
             "--from is 2026-11-20T11:55:00.000Z, expected a time before --to, which is 2026-11-20T11:00:00.000Z";
         check(&["--from", "-5m", "--to", "-1h"], Err(expected));
-        check(&["--every", "0s", "--agg", "max"], Err("--every is \"0s\", expected a duration like 1m"));
+        check(&["--every", "0s", "--agg", "max"], Err(&format!("--every is \"0s\", expected {}", calendar::EXPECTED)));
     }
 }

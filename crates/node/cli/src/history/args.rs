@@ -1,0 +1,139 @@
+//! The command line of `tieline history`.
+
+use crate::args::HttpArgs;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use tieline_history::Fill;
+
+/// `tieline history`.
+#[derive(Debug, Subcommand)]
+pub enum HistoryVerb {
+    /// Print the recorded values of a topic, or of all topics that a filter selects
+    Query(HistoryArgs),
+}
+
+/// In which order rows come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RowOrder {
+    /// Topic by topic
+    #[default]
+    Topic,
+    /// The oldest first
+    Time,
+}
+
+/// `tieline history query`.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Topics or topic filters
+    #[arg(required = true, value_name = "TOPIC")]
+    pub topics: Vec<String>,
+    /// Start, inclusive: a time (RFC 3339), a date, 24h for so long before the end, -24h before the present
+    #[arg(long, value_name = "TIME", default_value = "24h", allow_hyphen_values = true)]
+    pub from: String,
+    /// End, exclusive: a time, a date, 5m or -5m for so long before the present [default: the present]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// In which order rows come; buckets come by topic
+    #[arg(long, value_enum, default_value_t = RowOrder::Topic)]
+    pub order: RowOrder,
+    /// Width of a bucket, as in 1m; 1w, 1mo and 1y are those of a calendar; needs --agg
+    #[arg(long, value_name = "DURATION", requires = "agg")]
+    pub every: Option<String>,
+    /// Time zone whose days, weeks, months and years buckets are, as in Europe/Madrid; needs --every [default: UTC]
+    #[arg(long, value_name = "ZONE", requires = "every")]
+    pub tz: Option<String>,
+    /// What stands for a bucket without samples; needs --every
+    #[arg(long, value_enum, requires = "every")]
+    pub fill: Option<Filling>,
+    /// What a bucket shows; needs --every
+    #[arg(long, value_enum, requires = "every")]
+    pub agg: Option<Aggregate>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Most rows [default: all, through a node 10000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub limit: Option<u64>,
+    /// Write to a file; parquet needs this, or a pipe
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Read a node's data folder instead of asking the node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// What a bucket shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Aggregate {
+    /// Arithmetic mean
+    Mean,
+    /// Mean over time: each value counts for as long as it stood
+    #[value(name = "time_weighted")]
+    TimeWeighted,
+    /// Least value
+    Min,
+    /// Greatest value
+    Max,
+    /// Sum
+    Sum,
+    /// Number of values
+    Count,
+    /// First value
+    First,
+    /// Last value
+    Last,
+    /// Values times seconds, each for as long as it stood
+    Integral,
+    /// Value below which half of the values lie
+    Median,
+    /// Value below which 90 % of the values lie
+    P90,
+    /// Value below which 95 % of the values lie
+    P95,
+    /// Value below which 99 % of the values lie
+    P99,
+}
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Columns for eyes
+    Table,
+    /// Comma-separated values
+    Csv,
+    /// A JSON array
+    Json,
+    /// Apache Parquet
+    Parquet,
+}
+
+/// What stands for a bucket without samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Filling {
+    /// Nothing
+    None,
+    /// A row without a value
+    Null,
+    /// The value of the bucket before
+    Previous,
+    /// A number between those before and behind
+    Linear,
+}
+
+impl Filling {
+    /// The policy, and its word.
+    pub const fn meant(self) -> (Fill, &'static str) {
+        match self {
+            Self::None => (Fill::None, "none"),
+            Self::Null => (Fill::Null, "null"),
+            Self::Previous => (Fill::Previous, "previous"),
+            Self::Linear => (Fill::Linear, "linear"),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The last sample of each topic at an instant.
+//!
+//! ```text
+//! a group of topics ─▶ heads, one look for all ─▶ of each topic: chunks around the instant ─▶ its summary, or its samples
+//! ```
+//!
+//! A topic costs one look into the index and at most the chunks that overlap the last one that begins before the instant, however
+//! much history it has.
+
+use super::chunk_reader::{ChunkReader, Read};
+use super::listing::{Journaled, Recorded, list};
+use super::live::ColumnsOf;
+use super::reader::HistoryReader;
+use super::source::Source;
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tieline_core::{Filter, Quality, Timestamp, Topic};
+use tieline_series::{Column, Sample};
+use tieline_store::StoreError;
+
+/// Topics whose heads are copied in one go.
+const GROUP_TOPICS: usize = 256;
+
+/// An answer: the last sample of each topic that has one not behind the instant, as it is read.
+pub struct Latest<'r> {
+    reader: &'r HistoryReader,
+    chunks: ChunkReader,
+    time: Timestamp,
+    /// Samples before it are too old to be shown.
+    cutoff: Timestamp,
+    topics: VecDeque<Recorded>,
+    /// The topics that come next, and their heads.
+    group: VecDeque<Recorded>,
+    heads: ColumnsOf,
+    journaled: Journaled,
+    is_over: bool,
+}
+
+impl<'r> Latest<'r> {
+    pub(super) fn new(
+        reader: &'r HistoryReader,
+        filter: &Filter,
+        time: Timestamp,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Self, StoreError> {
+        let cutoff = reader.cutoff().unwrap_or(Timestamp::from_micros(i64::MIN));
+        let (topics, journaled) = list(reader, std::slice::from_ref(filter), is_meant)?;
+        let (chunks, topics) = (ChunkReader::new(reader.loader()), topics.into());
+        let (group, heads) = (VecDeque::new(), ColumnsOf::new());
+        Ok(Self { reader, chunks, time, cutoff, topics, group, heads, journaled, is_over: false })
+    }
+
+    /// Puts the topics in another order than that of their names.
+    pub fn sort_by(&mut self, mut compare: impl FnMut(&Topic, &Topic) -> Ordering) {
+        self.topics.make_contiguous().sort_by(|one, other| compare(&one.topic, &other.topic));
+    }
+
+    /// Samples that could not be read because their chunk is damaged or lost, so far.
+    #[must_use]
+    pub const fn damaged(&self) -> u64 {
+        self.chunks.damaged()
+    }
+
+    fn find(&mut self) -> Result<Option<(Topic, Sample)>, StoreError> {
+        loop {
+            let Some(Recorded { topic, number }) = self.group.pop_front() else {
+                if !self.take_group()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            let heads = self.heads_of(number, &topic);
+            let found = self.last(number, &heads)?.filter(|sample| sample.time >= self.cutoff);
+            if let Some(sample) = found {
+                return Ok(Some((topic, sample)));
+            }
+        }
+    }
+
+    /// Takes the next topics and copies their heads. Says false at the end.
+    fn take_group(&mut self) -> Result<bool, StoreError> {
+        self.group.extend(self.topics.drain(..GROUP_TOPICS.min(self.topics.len())));
+        if !self.journaled.is_read() {
+            let numbers: Vec<u32> = self.group.iter().filter_map(|recorded| recorded.number).collect();
+            match self.reader.unwritten_of(&numbers, self.time) {
+                Some(heads) => self.heads = heads,
+                // The store was closed since.
+                None => self.journaled.read(self.reader)?,
+            }
+        }
+        Ok(!self.group.is_empty())
+    }
+
+    fn heads_of(&mut self, number: Option<u32>, topic: &Topic) -> Vec<Arc<Column>> {
+        if self.journaled.is_read() {
+            return self.journaled.of(topic);
+        }
+        number.and_then(|number| self.heads.remove(&number)).unwrap_or_default()
+    }
+
+    fn last(&mut self, number: Option<u32>, heads: &[Arc<Column>]) -> Result<Option<Sample>, StoreError> {
+        let heads: Vec<Column> = heads.iter().map(|column| column.latest(self.time)).collect();
+        let of_heads = heads.iter().filter_map(|column| column.ends()).map(|(_, last)| last).max();
+        let mut before = self.time;
+        // Once, unless chunks are damaged.
+        'again: while let Some(number) = number
+            && let floor = of_heads.unwrap_or(Timestamp::from_micros(i64::MIN))
+            && let Some((_, rows)) = self.reader.index.chunks_around(number, before, floor)?
+            && !rows.is_empty()
+        {
+            let mut sources: Vec<Source> = rows.into_iter().flat_map(Source::of).collect();
+            sources.retain(|source| source.span().first <= before);
+            let Some(begin) = sources.iter().map(|source| source.span().first).max() else { break };
+            sources.retain(|source| source.span().last >= begin);
+            let mut parts = Vec::new();
+            for source in &sources {
+                let is_alone = sources.len() == 1 && of_heads.is_none();
+                if let Some(sample) = told_last(source, self.time).filter(|_| is_alone) {
+                    return Ok(Some(sample));
+                }
+                match self.chunks.read(&self.reader.index, source)? {
+                    Read::Column(column) => parts.push(column.latest(self.time)),
+                    Read::Damaged => {}
+                    Read::Moved => continue 'again,
+                }
+            }
+            parts.extend(heads.iter().cloned());
+            let found = last_of(&parts);
+            if found.as_ref().is_some_and(|sample| sample.time >= begin) {
+                return Ok(found);
+            }
+            let Some(earlier) = begin.micros().checked_sub(1) else { break };
+            before = Timestamp::from_micros(earlier);
+        }
+        Ok(last_of(&heads))
+    }
+}
+
+impl Iterator for Latest<'_> {
+    type Item = Result<(Topic, Sample), StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let found = self.find().transpose();
+        self.is_over = !matches!(found, Some(Ok(_)));
+        found
+    }
+}
+
+/// The last sample of all, of columns that came one after the other.
+fn last_of(parts: &[Column]) -> Option<Sample> {
+    let last = parts.iter().filter_map(|part| part.ends()).map(|(_, last)| last).max()?;
+    let mut together: Column = parts
+        .iter()
+        .flat_map(|part| part.range(part.count_before(last)..part.len()).iter().collect::<Vec<_>>())
+        .collect();
+    together.settle();
+    together.iter().last()
+}
+
+/// The last sample of a source that ends before the instant, where its summary says all of it: where all are good numbers of a kind.
+fn told_last(source: &Source, time: Timestamp) -> Option<Sample> {
+    let (last, (_, samples)) = (source.span().last, source.row()?);
+    let summary = source.summary().filter(|_| last <= time)?;
+    let numbers = summary.numbers.filter(|numbers| numbers.count == samples && numbers.reasons == Quality::GOOD)?;
+    let (when, number) = numbers.last;
+    (when == last).then_some(Sample { time: when, datum: numbers.kind?.datum(number), quality: Quality::GOOD })
+}
