@@ -315,9 +315,8 @@ impl Walk {
                 if let Some(row) = filler.as_mut().and_then(|filler| filler.poll()) {
                     return Some(row);
                 }
-                let next = std::iter::from_fn(|| buckets.poll()).find_map(|bucket| {
-                    bucket_row(&self.topic, *aggregate, &bucket).filter(|_| bucket.start < to)
-                });
+                let next = std::iter::from_fn(|| buckets.poll())
+                    .find_map(|bucket| bucket_row(&self.topic, *aggregate, &bucket).filter(|_| bucket.start < to));
                 match (next, filler.as_mut()) {
                     (row, None) => return row,
                     (Some(row), Some(filler)) => filler.push(row),

@@ -370,10 +370,10 @@ fn a_damaged_chunk_costs_itself() {
     // The last sample before a damaged chunk stands then.
     let offset = |n: usize| reader.index.chunks(1, at(0), at(9999)).unwrap()[n].extent.offset as usize + 20;
     let mut bytes = whole.clone();
-    for (part, stood) in [(2, 1099), (1, 99)] {
+    for (part, instant, stood) in [(2, 2050, 1099), (1, 1050, 99)] {
         bytes[offset(part)] ^= 1;
         std::fs::write(&file, &bytes).unwrap();
-        assert_eq!(latest(&reader, "a", 2050), [("a".to_owned(), (stood, Value::Int(99), Quality::GOOD))]);
+        assert_eq!(latest(&reader, "a", instant), [("a".to_owned(), (stood, Value::Int(99), Quality::GOOD))]);
     }
     let ends: Vec<u64> = reader
         .index
