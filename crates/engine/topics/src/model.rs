@@ -184,7 +184,10 @@ fn check_fetch(tree: &Tree, model: &Model, fetch: &Fetch) {
     });
     let expect: Vec<_> = wanted.map(|(_, (topic, value))| (topic.as_str().to_owned(), *value)).collect();
     let asked_for = model.values.values().filter(|(topic, _)| fetch.asks_for(topic) && may(topic));
-    assert!(asked_for.map(|(topic, value)| (topic.as_str().to_owned(), *value)).eq(expect.iter().cloned()), "{fetch:?}");
+    assert!(
+        asked_for.map(|(topic, value)| (topic.as_str().to_owned(), *value)).eq(expect.iter().cloned()),
+        "{fetch:?}"
+    );
     let (mut fetch, mut found) = (fetch.clone(), Vec::new());
     loop {
         let page = tree.fetch(&fetch, may);

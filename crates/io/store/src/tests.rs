@@ -13,7 +13,13 @@ fn at(micros: i64) -> Timestamp {
 
 fn row(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> Row {
     let topic = Topic::new(topic).unwrap();
-    Row { topic, point: Point { value: value.into(), quality, time: at(micros) }, is_payload: false, count: 1, number: 0 }
+    Row {
+        topic,
+        point: Point { value: value.into(), quality, time: at(micros) },
+        is_payload: false,
+        count: 1,
+        number: 0,
+    }
 }
 
 fn exported(rows: &[Row], format: &str) -> Vec<u8> {

@@ -23,7 +23,7 @@ use crate::serve::args::{BacnetVerb, Iec104Verb, ModbusVerb};
 use crate::top::args::TopArgs;
 use crate::trace::args::TraceArgs;
 pub use crate::who::args::{HttpArgs, MqttArgs};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -104,7 +104,8 @@ fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
     }
     let end = to.unwrap_or(now);
     let fill = args.fill.map_or(Fill::None, |fill| fill.meant().0);
-    let mut question = HistoryQuery { from: Some(from), to, fill, limit: args.limit, ..HistoryQuery::of_several(filters) };
+    let mut question =
+        HistoryQuery { from: Some(from), to, fill, limit: args.limit, ..HistoryQuery::of_several(filters) };
     if let Some(text) = &args.every {
         let buckets = calendar::buckets(text, parse_duration(text), args.tz.as_deref(), from, end);
         question = question.in_buckets(buckets.map_err(|words| anyhow!("--{words}"))?, end);

@@ -3,7 +3,7 @@
 use std::mem;
 use tieline_core::{Point, Quality, Timestamp, Topic, Validity, Value};
 use tieline_series::Frame;
-use tieline_store::{Place, Row};
+use tieline_store::Row;
 
 /// What stands for a bucket without samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@
 //! A sample is in a head until its chunk is in the index. Who reads takes the heads first, then the index: a sample that moves
 //! meanwhile is met twice, and equal samples of one time are one.
 
-mod compaction;
 mod chunk_reader;
+mod compaction;
 pub(crate) mod fill;
 pub(crate) mod instant;
 mod listing;

@@ -214,7 +214,7 @@ fn samples_come_in_order_of_time_however_many_there_are() {
     // A gap, and then more of one time than a slice holds.
     entries.extend((0..1500).map(|n| entry(1, &format!("c/{n:04}"), 90_000_000_000, n, Quality::GOOD)));
     let stored = stored(&entries);
-    let key = |row: &Row| (row.place.time_us, row.topic.to_string(), row.place.number);
+    let key = |row: &Row| (row.place().time_us, row.topic.to_string(), row.number);
     let in_order = || HistoryQuery { order: Order::Time, from: Some(at(0)), ..all("#") };
     let whole = stored.ask(in_order());
     assert_eq!(whole.len(), entries.len());
@@ -223,7 +223,7 @@ fn samples_come_in_order_of_time_however_many_there_are() {
     let (mut paged, mut after) = (Vec::new(), None);
     loop {
         let page = ask(&reader, HistoryQuery { limit: Some(499), after, ..in_order() });
-        after = page.last().map(|row| row.place.clone());
+        after = page.last().map(|row| row.place());
         paged.extend(page);
         if after.is_none() {
             break;
@@ -261,13 +261,13 @@ fn buckets_without_samples_are_filled() {
     let whole = stored.ask(calendar.clone());
     assert_eq!(shown(&whole), ["0 Null", "12 Null", "13 25.0", "50 Null"]);
     for (row, behind) in whole.iter().zip(1..) {
-        let after = Some(row.place.clone());
+        let after = Some(row.place());
         assert_eq!(stored.ask(HistoryQuery { after, ..calendar.clone() }), whole[behind..], "{behind}");
     }
     let reader = stored.source.reader().unwrap();
     for wrong in [
         HistoryQuery { fill: Fill::Null, to: None, ..ten.clone() },
-        HistoryQuery { fill: Fill::Linear, after: Some(whole[0].place.clone()), ..ten },
+        HistoryQuery { fill: Fill::Linear, after: Some(whole[0].place()), ..ten },
     ] {
         assert!(matches!(reader.query(wrong), Err(tieline_store::StoreError::Question(_))));
     }
@@ -371,10 +371,10 @@ fn a_damaged_chunk_costs_itself() {
     // The last sample before a damaged chunk stands then.
     let offset = |n: usize| reader.index.chunks(1, at(0), at(9999)).unwrap()[n].extent.offset as usize + 20;
     let mut bytes = whole.clone();
-    for (part, stood) in [(2, 1099), (1, 99)] {
+    for (part, instant, stood) in [(2, 2050, 1099), (1, 1050, 99)] {
         bytes[offset(part)] ^= 1;
         std::fs::write(&file, &bytes).unwrap();
-        assert_eq!(latest(&reader, "a", 2050), [("a".to_owned(), (stood, Value::Int(99), Quality::GOOD))]);
+        assert_eq!(latest(&reader, "a", instant), [("a".to_owned(), (stood, Value::Int(99), Quality::GOOD))]);
     }
     let ends: Vec<u64> = reader
         .index
@@ -752,6 +752,13 @@ proptest! {
             let query = || all(&topic);
             let rows = |query| ask(&reader, query).into_iter().map(|row| (row.point.time.micros(), row.point.value, row.point.quality));
             prop_assert_eq!(rows(query()).collect::<Vec<_>>(), samples.clone());
+            for instant in [from, from + length, 0, 86_400_000_000] {
+                let last = samples.iter().rfind(|(time, ..)| *time <= instant).cloned();
+                let found = reader.at(&Filter::new(&topic).unwrap(), at(instant), |_| true).unwrap().next();
+                let found = found.map(|found| found.unwrap().1);
+                let found = found.map(|sample| (sample.time.micros(), sample.datum.into_value(), sample.quality));
+                prop_assert_eq!(found, last, "at {}", instant);
+            }
             let (from, to) = (from, from + length);
             let within: Vec<_> = samples.into_iter().filter(|(time, ..)| (from..to).contains(time)).collect();
             let ranged = || HistoryQuery { from: Some(at(from)), to: Some(at(to)), ..query() };

@@ -222,7 +222,7 @@ fn page(
         let row = row?;
         bytes += row.topic.len() + value_bytes(&row.point.value);
         if page.len() >= limit || (bytes > PAGE_BYTES_MAX && !page.is_empty()) {
-            let last = page.last().map(|row| row.place.clone());
+            let last = page.last().map(|row| row.place());
             return Ok((page, last));
         }
         page.push(row);
