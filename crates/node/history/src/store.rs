@@ -61,6 +61,9 @@ pub(crate) trait Store: Send {
     /// `Full`, or it failed; nothing of the samples is taken then.
     fn append(&mut self, entries: &[Entry], upto: Seq) -> Result<(), StoreError>;
 
+    /// It has taken all that the journal had when it was opened: from here on what it has can be read without the journal.
+    fn caught_up(&mut self);
+
     /// The journal is long: the store is to need less of it from here on.
     ///
     /// # Errors

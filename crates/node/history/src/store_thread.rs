@@ -28,6 +28,8 @@ pub(crate) struct StoreThread<S> {
     pub(crate) retain_at: Instant,
     /// Whether something of an earlier release is left to be moved.
     pub(crate) migrates: bool,
+    /// What the journal had when it was opened; none once the store has all of it.
+    pub(crate) replays_upto: Option<Seq>,
 }
 
 /// Samples on their way, and the journal record up to which they reach.
@@ -52,6 +54,10 @@ impl<S: Storage> StoreThread<S> {
                 |notes| (notes.status.durable, notes.journal_done),
             );
             let moved = self.gather(durable, &mut batch).and_then(|()| self.store(&mut batch));
+            if self.replays_upto.is_some_and(|upto| moved.is_ok() && self.reader.place() > upto) {
+                self.replays_upto = None;
+                self.store.caught_up();
+            }
             let late =
                 done && *close_by.get_or_insert_with(|| Instant::now() + self.options.close_patience) <= Instant::now();
             match moved {

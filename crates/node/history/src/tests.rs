@@ -236,6 +236,9 @@ impl Store for FillingStore {
     fn append(&mut self, entries: &[Entry], upto: Seq) -> Result<(), StoreError> {
         if self.1.load(Ordering::SeqCst) { Err(StoreError::Full("full".into())) } else { self.0.append(entries, upto) }
     }
+    fn caught_up(&mut self) {
+        self.0.caught_up();
+    }
     fn relieve_journal(&mut self) -> Result<(), StoreError> {
         self.0.relieve_journal()
     }
@@ -527,6 +530,29 @@ fn nothing_is_removed_while_the_clock_is_in_doubt() {
     believed.store(true, Ordering::Relaxed);
     wait_until(history.handle(), |history| history.status().removed_samples == 1);
     assert!(values(folder.path(), "a").is_empty());
+}
+
+/// Queries are whole while a store that was opened reads the journal, however long that takes.
+#[test]
+fn what_the_journal_has_is_read_before_the_store_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap();
+    submit(history.handle(), (0..1000).map(|n| point("a", n, n)).collect()).unwrap();
+    drop(history);
+    let source = HistorySource::new(folder.path());
+    let journal = folder.path().join(JOURNAL_FOLDER);
+    let [write, read] = [(); 2].map(|()| FolderStorage::open(&journal).unwrap());
+    let store = FillingStore::open(&source);
+    let full = Arc::clone(&store.1);
+    full.store(true, Ordering::SeqCst);
+    let options = HistoryOptions { retry: Duration::from_millis(5), ..HistoryOptions::default() };
+    let history = HistoryWriter::over(write, read, Box::new(store), options, Arc::new(|| true)).unwrap();
+    let count = || source.reader().unwrap().query(HistoryQuery::of(Filter::new("a").unwrap())).unwrap().count();
+    assert_eq!(count(), 1000);
+    full.store(false, Ordering::SeqCst);
+    let last = submit(history.handle(), vec![point("a", 2000, 1)]).unwrap();
+    assert!(history.handle().wait_stored(last, PATIENCE));
+    assert_eq!(count(), 1001);
 }
 
 /// Slow topics hold their records back: the store writes them before the journal is full, and not again and again.

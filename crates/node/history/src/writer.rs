@@ -177,6 +177,7 @@ impl HistoryWriter {
             may_remove,
             retain_at,
             migrates: true,
+            replays_upto: Some(journal.durable()),
         };
         let keeper = JournalThread {
             journal,

@@ -17,13 +17,22 @@ pub(crate) struct Live(Arc<Mutex<Option<Open>>>);
 
 struct Open {
     heads: Heads,
+    /// Whether the heads have all that the journal had at the start. Until then who reads takes it from the journal.
+    is_complete: bool,
     /// Samples before it are too old to be kept: chunks that have others, too, are still there.
     cutoff: Option<Timestamp>,
 }
 
 impl Live {
     pub(super) fn open(&self, heads: Heads) {
-        *lock(&self.0) = Some(Open { heads, cutoff: None });
+        *lock(&self.0) = Some(Open { heads, is_complete: false, cutoff: None });
+    }
+
+    /// The heads have all that the journal had at the start.
+    pub(super) fn complete(&self) {
+        if let Some(open) = lock(&self.0).as_mut() {
+            open.is_complete = true;
+        }
     }
 
     pub(super) fn close(&self) {
@@ -42,9 +51,9 @@ impl Live {
         }
     }
 
-    /// The samples of a topic that may be in no chunk; none where no store is open.
+    /// The samples of a topic that may be in no chunk; none where no store is open, or it has not read the journal yet.
     pub(super) fn columns(&self, topic: u32) -> Option<Vec<Arc<Column>>> {
-        lock(&self.0).as_ref().map(|open| open.heads.columns(topic))
+        lock(&self.0).as_ref().filter(|open| open.is_complete).map(|open| open.heads.columns(topic))
     }
 
     /// From where on samples are shown.
@@ -54,11 +63,14 @@ impl Live {
 
     /// The same of several topics, where a sample is not behind a time.
     pub(super) fn columns_of(&self, topics: &[u32], time: Timestamp) -> Option<ColumnsOf> {
-        lock(&self.0).as_ref().map(|open| open.heads.columns_of(topics, time).into_iter().collect())
+        let open = lock(&self.0);
+        let complete = open.as_ref().filter(|open| open.is_complete);
+        complete.map(|open| open.heads.columns_of(topics, time).into_iter().collect())
     }
 
+    /// Whether the heads say all that is in no chunk.
     pub(super) fn is_open(&self) -> bool {
-        lock(&self.0).is_some()
+        lock(&self.0).as_ref().is_some_and(|open| open.is_complete)
     }
 }
 

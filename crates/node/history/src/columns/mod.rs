@@ -227,6 +227,10 @@ impl<S: Storage + Send> Store for Columns<S> {
         Ok(())
     }
 
+    fn caught_up(&mut self) {
+        self.live.complete();
+    }
+
     fn relieve_journal(&mut self) -> Result<(), StoreError> {
         // The older half: soon there is as much again.
         let middle = self.position.0 + self.taken.since(self.position) / 2 + 1;

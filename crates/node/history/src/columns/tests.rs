@@ -46,6 +46,7 @@ fn stored(entries: &[Entry]) -> Stored {
     store.append(old, Seq(1)).unwrap();
     store.live.with(|heads| heads.seal_all());
     store.append(new, Seq(2)).unwrap();
+    store.caught_up();
     Stored { folder, source, store }
 }
 
@@ -518,6 +519,7 @@ fn what_an_earlier_release_stored_is_moved_and_a_move_goes_on_after_a_restart() 
     drop(store);
     let mut store = open();
     store.append(&[entry(43, "t/1", -7, 7, Quality::GOOD)], Seq(43)).unwrap();
+    store.caught_up();
     let mut steps = 0;
     while store.migrate().unwrap().is_some() {
         steps += 1;
@@ -634,6 +636,7 @@ impl World {
         for records in behind.chunk_by(|one, next| one.seq.0 / 3 == next.seq.0 / 3) {
             store.append(records, records.last().unwrap().seq).unwrap();
         }
+        store.caught_up();
         self.store = Some(store);
     }
 
