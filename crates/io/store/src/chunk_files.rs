@@ -1,8 +1,10 @@
-//! Files of chunks: bytes behind bytes, durable before anybody knows of them.
+//! Files of chunks: bytes behind bytes, durable before anybody knows of them. A record in front of the chunks of each write says whose
+//! they are (`names.rs`).
 
-use std::collections::HashSet;
+use crate::{StoreError, names};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use tieline_core::{Storage, StorageError, StorageErrorKind};
+use tieline_core::{Storage, StorageError, StorageErrorKind, Topic};
 
 /// How the name of a file of chunks ends.
 const SUFFIX: &str = ".chunks";
@@ -25,7 +27,8 @@ impl fmt::Display for Extent {
 }
 
 /// The name of a file of chunks.
-pub(crate) fn file_name(number: u32) -> String {
+#[must_use]
+pub fn file_name(number: u32) -> String {
     format!("{number:010}{SUFFIX}")
 }
 
@@ -35,6 +38,8 @@ pub struct ChunkFiles<S> {
     /// The file that is written, and how many of its bytes are durable.
     current: Option<(u32, u64)>,
     next: u32,
+    /// Topics of which the file that is written has the name.
+    named: HashSet<u32>,
     /// A file ends with the write that reaches this, in bytes.
     file_bytes_max: u64,
 }
@@ -51,7 +56,7 @@ impl<S: Storage> ChunkFiles<S> {
         for name in names.iter().filter(|name| name.ends_with(SUFFIX) && !known_names.contains(*name)) {
             storage.remove(name)?;
         }
-        let mut files = Self { storage, current: None, next: 1, file_bytes_max };
+        let mut files = Self { storage, current: None, next: 1, named: HashSet::new(), file_bytes_max };
         let Some((number, bytes)) = known.last().copied() else { return Ok(files) };
         files.next = number.saturating_add(1);
         match files.storage.len(&file_name(number)) {
@@ -69,26 +74,48 @@ impl<S: Storage> ChunkFiles<S> {
         Ok(files)
     }
 
-    /// Writes bytes behind what is there, and syncs them. Says in which file, and where.
+    /// Writes chunks behind what is there, and syncs them: their bytes, one behind the other, and the topic and the length of each.
+    /// `names` gives the names of topics. Says in which file the first is, and where.
     ///
     /// # Errors
-    /// `Full`, or the folder failed: nothing was written then as far as anybody has to know.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(u32, u64), StorageError> {
+    /// `Full`, or the folder or `names` failed: nothing was written then as far as anybody has to know.
+    pub fn append(
+        &mut self,
+        chunks: &[(u32, u32)],
+        bytes: &[u8],
+        names: impl FnOnce(&[u32]) -> Result<HashMap<u32, Topic>, StoreError>,
+    ) -> Result<(u32, u64), StoreError> {
         let (number, offset) = match self.current.take().filter(|(_, bytes)| *bytes < self.file_bytes_max) {
             Some(current) => current,
-            None => (self.next, 0),
+            None => {
+                self.named.clear();
+                (self.next, 0)
+            }
         };
         self.next = self.next.max(number.saturating_add(1));
+        let mut fresh: Vec<u32> = chunks.iter().map(|(topic, _)| *topic).collect();
+        fresh.retain(|topic| !self.named.contains(topic));
+        let names = names(&fresh).inspect_err(|_| self.current = Some((number, offset)))?;
+        let mut written = Vec::with_capacity(bytes.len() + 16 * chunks.len());
+        names::put(chunks, &mut self.named, &names, &mut written);
+        let start = offset + written.len() as u64;
+        written.extend_from_slice(bytes);
         let name = file_name(number);
-        let done = self.storage.append(&name, bytes).and_then(|()| self.storage.sync(&name));
+        let done = self.storage.append(&name, &written).and_then(|()| self.storage.sync(&name));
         if let Err(error) = done {
             // A file whose sync failed is not written again; the next one is another. It makes room at once where it can.
             let cut = if offset == 0 { self.storage.remove(&name) } else { self.storage.truncate(&name, offset) };
             let _ = cut;
-            return Err(error);
+            self.named.clear();
+            return Err(error.into());
         }
-        self.current = Some((number, offset + bytes.len() as u64));
-        Ok((number, offset))
+        self.current = Some((number, offset + written.len() as u64));
+        Ok((number, start))
+    }
+
+    /// The folder.
+    pub const fn storage(&mut self) -> &mut S {
+        &mut self.storage
     }
 
     /// Removes files of which no chunk is left. The one that is written is left then, too.
@@ -107,6 +134,17 @@ impl<S: Storage> ChunkFiles<S> {
         }
         Ok(())
     }
+}
+
+/// The numbers of the files of chunks in a folder, in order.
+///
+/// # Errors
+/// The folder failed.
+pub fn chunk_files<S: Storage>(storage: &mut S) -> Result<Vec<u32>, StorageError> {
+    let number = |name: &String| name.strip_suffix(SUFFIX)?.parse().ok().filter(|number| file_name(*number) == *name);
+    let mut numbers: Vec<u32> = storage.list()?.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 /// Reads the bytes of a chunk; none where its file has them no longer.
@@ -132,27 +170,34 @@ mod tests {
     use super::*;
     use crate::FolderStorage;
 
+    fn append(files: &mut ChunkFiles<FolderStorage>, bytes: &[u8]) -> (u32, u64) {
+        let names = |topics: &[u32]| Ok(topics.iter().map(|topic| (*topic, Topic::new("a").unwrap())).collect());
+        files.append(&[(1, u32::try_from(bytes.len()).unwrap())], bytes, names).unwrap()
+    }
+
     #[test]
     fn what_was_not_committed_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();
         let open =
-            |known: &[(u32, u64)]| ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), known, 10).unwrap();
+            |known: &[(u32, u64)]| ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), known, 50).unwrap();
         let mut files = open(&[]);
-        assert_eq!(files.append(b"abcd"), Ok((1, 0)));
-        assert_eq!(files.append(b"efgh"), Ok((1, 4)));
+        // A record with the name takes 16 bytes, one without it 15.
+        assert_eq!(append(&mut files, b"abcd"), (1, 16));
+        assert_eq!(append(&mut files, b"efgh"), (1, 35));
         // The first alone was committed.
-        let mut files = open(&[(1, 4)]);
-        assert_eq!(files.append(b"ijklmnop"), Ok((1, 4)));
-        assert_eq!(files.append(b"q"), Ok((2, 0)));
+        let mut files = open(&[(1, 20)]);
+        assert_eq!(append(&mut files, b"0123456789ijklmnop"), (1, 36));
+        assert_eq!(append(&mut files, b"q"), (2, 16));
         let mut storage = FolderStorage::open(folder.path()).unwrap();
         let mut read = |file, offset, bytes| read_chunk(&mut storage, Extent { file, offset, bytes }).unwrap();
-        assert_eq!((read(1, 4, 8).unwrap(), read(2, 0, 1).unwrap()), (b"ijklmnop".to_vec(), b"q".to_vec()));
-        assert_eq!((read(1, 8, 8), read(7, 0, 1)), (None, None));
+        assert_eq!((read(1, 46, 8).unwrap(), read(2, 16, 1).unwrap()), (b"ijklmnop".to_vec(), b"q".to_vec()));
+        assert_eq!((read(1, 46, 9), read(7, 0, 1)), (None, None));
+        assert_eq!(chunk_files(&mut storage), Ok(vec![1, 2]));
         // A file that the index does not know is removed; one that was lost is not written again.
-        let mut files = open(&[(1, 12)]);
-        assert_eq!(files.append(b"r"), Ok((2, 0)));
+        let mut files = open(&[(1, 54)]);
+        assert_eq!(append(&mut files, b"r"), (2, 16));
         std::fs::remove_file(folder.path().join(file_name(2))).unwrap();
-        assert_eq!(open(&[(1, 12), (2, 1)]).append(b"s"), Ok((3, 0)));
+        assert_eq!(append(&mut open(&[(1, 54), (2, 17)]), b"s"), (3, 16));
         files.remove(&[1, 9]).unwrap();
     }
 }

@@ -1,5 +1,5 @@
 //! The index of a history: which topics there are, and where their chunks of samples are. SQLite with a write-ahead log, one
-//! writer, any number of readers.
+//! writer, any number of readers (`index_reader.rs`).
 //!
 //! | table | column | holds |
 //! |---|---|---|
@@ -18,11 +18,14 @@
 //! | | `cutoff` | samples before this time were removed, in microseconds since 1970 |
 //! | | `migrated_topic`, `migrated_time`, `migrated_seq` | up to where an older store was moved into this one |
 //!
+//! | `erased` | `file_id`, `offset`, `bytes` | bytes of deleted chunks that are to be overwritten |
+//!
 //! A chunk is durable in its file before it is in the index. The schema's version is SQLite's `user_version`.
 
 use crate::StoreError;
 use crate::chunk_files::Extent;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params};
+use crate::index_reader::{chunks, topics};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +34,7 @@ use tieline_core::{Filter, Timestamp, Topic};
 /// Topic numbers kept in memory; beyond it all are forgotten and looked up again.
 const TOPICS_CACHED_MAX: usize = 1_000_000;
 /// How long a call waits for a reader that holds the file.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Microseconds of a day.
 pub const DAY_US: i64 = 86_400_000_000;
 
@@ -104,6 +107,10 @@ impl Index {
         db.pragma_update(None, "wal_autocheckpoint", 4000)?;
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
         migrate(&mut db)?;
+        // Beside the versions: earlier releases do not look at it, and can still open the file.
+        db.execute_batch(
+            "CREATE TABLE IF NOT EXISTS erased (file_id INTEGER NOT NULL, offset INTEGER NOT NULL, bytes INTEGER NOT NULL)",
+        )?;
         let next_chunk =
             db.query_row("SELECT value FROM state WHERE key = 'chunk'", [], |row| row.get(0)).optional()?;
         let live_bytes: i64 = db.query_row("SELECT coalesce(sum(live_bytes), 0) FROM files", [], |row| row.get(0))?;
@@ -157,21 +164,10 @@ impl Index {
     pub fn commit(&mut self, chunks: &[ChunkRow], position: u64, moved: Option<Moved>) -> Result<(), StoreError> {
         let batch = self.db.transaction()?;
         let (mut id, mut live_bytes) = (self.next_chunk, self.live_bytes);
-        {
-            let mut insert = batch.prepare_cached("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
-            let mut grow = batch.prepare_cached(
-                "INSERT INTO files VALUES (?1, ?2, ?3)
-                 ON CONFLICT (id) DO UPDATE SET bytes = max(bytes, ?2), live_bytes = live_bytes + ?3",
-            )?;
-            for chunk in chunks {
-                let Extent { file, offset, bytes } = chunk.extent;
-                let (first, last) = (chunk.first.micros(), chunk.last.micros());
-                let (samples, offset) = (chunk.samples.cast_signed(), offset.cast_signed());
-                insert.execute(params![chunk.topic, first, id, last, file, offset, bytes, samples, chunk.summary])?;
-                grow.execute(params![file, offset + i64::from(bytes), bytes])?;
-                id += 1;
-                live_bytes += u64::from(bytes);
-            }
+        for chunk in chunks {
+            insert(&batch, chunk, id)?;
+            id += 1;
+            live_bytes += u64::from(chunk.extent.bytes);
         }
         set_state(&batch, "journal", position.cast_signed())?;
         set_state(&batch, "chunk", id)?;
@@ -236,14 +232,7 @@ impl Index {
                 removed.samples += row.get::<_, i64>(2)?.cast_unsigned();
             }
         }
-        for (file, bytes) in &bytes_of {
-            let left: i64 = step
-                .prepare_cached("UPDATE files SET live_bytes = live_bytes - ?2 WHERE id = ?1 RETURNING live_bytes")?
-                .query_row(params![file, bytes], |row| row.get(0))?;
-            if left <= 0 {
-                removed.files.push(*file);
-            }
-        }
+        removed.files = take_from_files(&step, &bytes_of)?;
         let known = state(&step, "cutoff")?.unwrap_or(i64::MIN);
         set_state(&step, "cutoff", cutoff.micros().max(known))?;
         step.commit()?;
@@ -252,6 +241,166 @@ impl Index {
             self.db.execute_batch("PRAGMA incremental_vacuum(2000)")?;
         }
         Ok(removed)
+    }
+
+    /// Removes chunks, each of which is there.
+    ///
+    /// # Errors
+    /// The file failed; nothing is removed then.
+    pub fn remove(&mut self, chunks: &[ChunkRow]) -> Result<Removed, StoreError> {
+        let step = self.db.transaction()?;
+        let (mut removed, mut bytes_of) = (Removed::default(), HashMap::<u32, i64>::new());
+        for chunk in chunks {
+            let gone = step
+                .prepare_cached(
+                    "DELETE FROM chunks WHERE topic_id = ? AND first_us = ? AND file_id = ? AND offset = ?",
+                )?
+                .execute(params![
+                    chunk.topic,
+                    chunk.first.micros(),
+                    chunk.extent.file,
+                    chunk.extent.offset.cast_signed()
+                ])?;
+            if gone > 0 {
+                *bytes_of.entry(chunk.extent.file).or_default() += i64::from(chunk.extent.bytes);
+                removed.samples += chunk.samples;
+            }
+        }
+        removed.files = take_from_files(&step, &bytes_of)?;
+        step.commit()?;
+        self.live_bytes = self.live_bytes.saturating_sub(bytes_of.values().sum::<i64>().cast_unsigned());
+        Ok(removed)
+    }
+
+    /// The chunks of a topic that may have samples from a time on and before another.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn chunks(&self, topic: u32, (from, to): (Timestamp, Timestamp)) -> Result<Vec<ChunkRow>, StoreError> {
+        chunks(&self.db, topic, from, to)
+    }
+
+    /// The topics that a filter selects.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn topics(&self, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
+        topics(&self.db, filter)
+    }
+
+    /// Puts other chunks, which are durable, or none in the place of chunks, in the order of all. Bytes of the old ones are to be
+    /// overwritten: [`Index::to_erase`] has them. What the index said of the old ones is overwritten at once.
+    ///
+    /// # Errors
+    /// `Full`, or the file failed; nothing is replaced then.
+    pub fn replace(&mut self, chunks: &[(ChunkRow, Option<ChunkRow>)]) -> Result<Removed, StoreError> {
+        self.db.pragma_update(None, "secure_delete", true)?;
+        let step = self.db.transaction()?;
+        let (mut removed, mut bytes_of, mut added) = (Removed::default(), HashMap::<u32, i64>::new(), 0);
+        for (old, new) in chunks {
+            let id: i64 = step
+                .prepare_cached(
+                    "DELETE FROM chunks WHERE topic_id = ? AND first_us = ? AND file_id = ? AND offset = ? RETURNING id",
+                )?
+                .query_row(params![old.topic, old.first.micros(), old.extent.file, old.extent.offset.cast_signed()], |row| {
+                    row.get(0)
+                })?;
+            *bytes_of.entry(old.extent.file).or_default() += i64::from(old.extent.bytes);
+            removed.samples += old.samples;
+            let Extent { file, offset, bytes } = old.extent;
+            step.prepare_cached("INSERT INTO erased VALUES (?, ?, ?)")?.execute(params![
+                file,
+                offset.cast_signed(),
+                bytes
+            ])?;
+            if let Some(new) = new {
+                insert(&step, new, id)?;
+                added += u64::from(new.extent.bytes);
+                removed.samples -= new.samples;
+            }
+        }
+        removed.files = take_from_files(&step, &bytes_of)?;
+        step.commit()?;
+        self.db.pragma_update(None, "secure_delete", false)?;
+        self.live_bytes = (self.live_bytes + added).saturating_sub(bytes_of.values().sum::<i64>().cast_unsigned());
+        Ok(removed)
+    }
+
+    /// What is to be overwritten.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn to_erase(&self) -> Result<Vec<Extent>, StoreError> {
+        let mut statement = self.db.prepare_cached("SELECT file_id, offset, bytes FROM erased")?;
+        let found = statement.query_map([], |row| {
+            Ok(Extent { file: row.get(0)?, offset: row.get::<_, i64>(1)?.cast_unsigned(), bytes: row.get(2)? })
+        })?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+
+    /// All of it was overwritten; and so are the traces of deleted rows in the write-ahead log.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn forget_erased(&mut self) -> Result<(), StoreError> {
+        self.db.execute("DELETE FROM erased", [])?;
+        Ok(self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+    }
+
+    /// Expects no more of a file than is there.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn shorten(&mut self, file: u32, bytes: u64) -> Result<(), StoreError> {
+        self.db.execute("UPDATE files SET bytes = ? WHERE id = ?", params![bytes.cast_signed(), file])?;
+        Ok(())
+    }
+
+    /// Enters topics with the numbers that they had.
+    ///
+    /// # Errors
+    /// `Full`, or the file failed.
+    pub fn restore_topics<'t>(&mut self, topics: impl Iterator<Item = (u32, &'t Topic)>) -> Result<(), StoreError> {
+        let step = self.db.transaction()?;
+        for (number, topic) in topics {
+            step.prepare_cached("INSERT OR IGNORE INTO topics VALUES (?, ?)")?
+                .execute(params![number, topic.as_str()])?;
+        }
+        Ok(step.commit()?)
+    }
+
+    /// Hides samples before a time, as [`Index::remove_before`] does.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn restore_cutoff(&mut self, cutoff: Timestamp) -> Result<(), StoreError> {
+        set_state(&self.db, "cutoff", cutoff.micros())
+    }
+
+    /// Moves the write-ahead log into the file, which has all then.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn close(self) -> Result<(), StoreError> {
+        self.db.pragma_update(None, "journal_mode", "DELETE")?;
+        self.db.close().map_err(|(_, error)| error.into())
+    }
+
+    /// The names of topics, by number.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn names(&self, numbers: &[u32]) -> Result<HashMap<u32, Topic>, StoreError> {
+        let mut statement = self.db.prepare_cached("SELECT name FROM topics WHERE id = ?")?;
+        let mut names = HashMap::with_capacity(numbers.len());
+        for number in numbers {
+            if names.contains_key(number) {
+                continue;
+            }
+            let name: String = statement.query_row([number], |row| row.get(0))?;
+            names.insert(*number, Topic::new(&name).map_err(|error| StoreError::Damaged(error.to_string()))?);
+        }
+        Ok(names)
     }
 
     /// Forgets files of which no chunk is left.
@@ -275,6 +424,42 @@ impl Index {
         let used = pragma("page_count")? - pragma("freelist_count")?;
         Ok((used * pragma("page_size")?).cast_unsigned() + self.live_bytes)
     }
+}
+
+/// Enters a chunk under a number.
+fn insert(batch: &Transaction<'_>, chunk: &ChunkRow, id: i64) -> Result<(), StoreError> {
+    let Extent { file, offset, bytes } = chunk.extent;
+    let (first, last) = (chunk.first.micros(), chunk.last.micros());
+    let (samples, offset) = (chunk.samples.cast_signed(), offset.cast_signed());
+    batch.prepare_cached("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
+        chunk.topic,
+        first,
+        id,
+        last,
+        file,
+        offset,
+        bytes,
+        samples,
+        chunk.summary
+    ])?;
+    let grow = "INSERT INTO files VALUES (?1, ?2, ?3)
+                ON CONFLICT (id) DO UPDATE SET bytes = max(bytes, ?2), live_bytes = live_bytes + ?3";
+    batch.prepare_cached(grow)?.execute(params![file, offset + i64::from(bytes), bytes])?;
+    Ok(())
+}
+
+/// Takes bytes of removed chunks from their files; returns the files of which no chunk is left.
+fn take_from_files(step: &Transaction<'_>, bytes_of: &HashMap<u32, i64>) -> Result<Vec<u32>, StoreError> {
+    let mut empty = Vec::new();
+    for (file, bytes) in bytes_of {
+        let left: i64 = step
+            .prepare_cached("UPDATE files SET live_bytes = live_bytes - ?2 WHERE id = ?1 RETURNING live_bytes")?
+            .query_row(params![file, bytes], |row| row.get(0))?;
+        if left <= 0 {
+            empty.push(*file);
+        }
+    }
+    Ok(empty)
 }
 
 fn numbers<'t>(
@@ -325,7 +510,7 @@ fn topic_number(batch: &Transaction<'_>, topic: &Topic) -> Result<u32, StoreErro
     })
 }
 
-fn state(db: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
+pub(crate) fn state(db: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
     let mut statement = db.prepare_cached("SELECT value FROM state WHERE key = ?")?;
     Ok(statement.query_row([key], |row| row.get(0)).optional()?)
 }
@@ -349,138 +534,8 @@ fn migrate(db: &mut Connection) -> Result<(), StoreError> {
 }
 
 /// The file's version, if this release knows it.
-fn check(db: &Connection) -> Result<i64, StoreError> {
+pub(crate) fn check(db: &Connection) -> Result<i64, StoreError> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let found = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > known { Err(StoreError::Newer(found, known)) } else { Ok(found) }
-}
-
-/// Opens a SQLite file to read, whether a node runs on it or not.
-pub(crate) fn open_reading(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let checked = |db: Connection| {
-        db.busy_timeout(BUSY_WAIT)?;
-        db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
-        Ok(db)
-    };
-    match Connection::open_with_flags(path, flags).map_err(StoreError::from).and_then(checked) {
-        // A folder that cannot be written holds no running node: nothing changes below the reader.
-        Err(StoreError::Failed(error)) => match path.to_str().filter(|_| path.exists()) {
-            Some(text) => {
-                let escaped = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-                checked(Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)?)
-            }
-            None => Err(error.into()),
-        },
-        opened => opened,
-    }
-}
-
-/// The reading side of the index; one a thread.
-pub struct IndexReader {
-    db: Connection,
-}
-
-impl IndexReader {
-    /// Opens the index, whether a node runs on it or not.
-    ///
-    /// # Errors
-    /// There is none, or it was written by a newer release, or it cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let db = open_reading(path)?;
-        check(&db)?;
-        Ok(Self { db })
-    }
-
-    /// See [`Index::position`].
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn position(&self) -> Result<u64, StoreError> {
-        Ok(state(&self.db, "journal")?.unwrap_or(0).cast_unsigned())
-    }
-
-    /// Samples before this time were removed.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn cutoff(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(state(&self.db, "cutoff")?.map(Timestamp::from_micros))
-    }
-
-    /// The topics that have a history, by name, with their numbers.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn topics(&self, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
-        topics(&self.db, filter)
-    }
-
-    /// The chunks of a topic that may have samples from a time on and before another, in the order in which they came.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn chunks(&self, topic: u32, from: Timestamp, to: Timestamp) -> Result<Vec<ChunkRow>, StoreError> {
-        // A chunk is in one day: what begins earlier than the day of `from` ends before it.
-        let day = day_of(from.micros());
-        let mut statement = self.db.prepare_cached(
-            "SELECT topic_id, first_us, last_us, file_id, offset, bytes, samples, summary, id FROM chunks
-             WHERE topic_id = ?1 AND first_us >= ?2 AND first_us < ?3 AND last_us >= ?4",
-        )?;
-        let found = statement.query_map(params![topic, day, to.micros(), from.micros()], |row| {
-            Ok((row.get::<_, i64>(8)?, chunk_row(row)?))
-        })?;
-        let mut found: Vec<(i64, ChunkRow)> = found.collect::<Result<_, _>>()?;
-        found.sort_by_key(|(id, _)| *id);
-        Ok(found.into_iter().map(|(_, chunk)| chunk).collect())
-    }
-
-    /// When the day begins that has the last chunk of a topic that begins before a time.
-    ///
-    /// # Errors
-    /// The file failed.
-    pub fn day_before(&self, topic: u32, before: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let mut statement =
-            self.db.prepare_cached("SELECT max(first_us) FROM chunks WHERE topic_id = ?1 AND first_us < ?2")?;
-        let found: Option<i64> = statement.query_row(params![topic, before.micros()], |row| row.get(0))?;
-        Ok(found.map(|first| Timestamp::from_micros(day_of(first))))
-    }
-}
-
-/// When the day of a time begins.
-const fn day_of(micros: i64) -> i64 {
-    micros.div_euclid(DAY_US).saturating_mul(DAY_US)
-}
-
-fn chunk_row(row: &Row<'_>) -> rusqlite::Result<ChunkRow> {
-    let time = |place| row.get(place).map(Timestamp::from_micros);
-    let offset = row.get::<_, i64>(4)?.cast_unsigned();
-    Ok(ChunkRow {
-        topic: row.get(0)?,
-        first: time(1)?,
-        last: time(2)?,
-        extent: Extent { file: row.get(3)?, offset, bytes: row.get(5)? },
-        samples: row.get::<_, i64>(6)?.cast_unsigned(),
-        summary: row.get(7)?,
-    })
-}
-
-/// The topics of a file, by name, with their numbers.
-pub(crate) fn topics(db: &Connection, filter: &Filter) -> Result<Vec<(u32, Topic)>, StoreError> {
-    let mut found = Vec::new();
-    let sql = if filter.contains(['+', '#']) {
-        "SELECT id, name FROM topics WHERE ?1 <> '' ORDER BY name"
-    } else {
-        "SELECT id, name FROM topics WHERE name = ?1"
-    };
-    let mut statement = db.prepare_cached(sql)?;
-    let mut rows = statement.query([filter.as_str()])?;
-    while let Some(row) = rows.next()? {
-        let name = row.get_ref(1)?.as_str().map_err(|_| StoreError::Damaged("a topic is no text".into()))?;
-        if filter.matches(name) {
-            let topic = Topic::new(name).map_err(|e| StoreError::Damaged(e.to_string()))?;
-            found.push((row.get(0)?, topic));
-        }
-    }
-    Ok(found)
 }

@@ -12,7 +12,7 @@
 //! | | `quality` | the reasons against the value as bits (`tieline_core::Quality`) |
 //! | `state` | `journal` | the sequence of the last journal record that is stored |
 
-use crate::index::{open_reading, topics};
+use crate::index_reader::{open_reading, topics};
 use crate::{Moved, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};

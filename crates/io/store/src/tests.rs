@@ -1,6 +1,6 @@
 //! Output formats, and the index as its users see it.
 
-use crate::{ChunkRow, DAY_US, Extent, Format, Index, IndexReader, OlderStore, Place, Row, StoreError, export};
+use crate::{ChunkRow, DAY_US, Extent, Format, Index, IndexReader, Kinds, OlderStore, Place, Row, StoreError, export};
 use std::path::PathBuf;
 use tempfile::TempDir;
 use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Value};
@@ -12,12 +12,13 @@ fn at(micros: i64) -> Timestamp {
 fn row(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> Row {
     let topic = Topic::new(topic).unwrap();
     let place = Place { time_us: micros, number: 0, topic: topic.clone() };
-    Row { topic, point: Point { value: value.into(), quality, time: at(micros) }, count: 1, place }
+    Row { topic, point: Point { value: value.into(), quality, time: at(micros) }, count: 1, is_payload: false, place }
 }
 
 fn exported(rows: &[Row], format: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    let count = export(rows.iter().cloned().map(Ok), Format::from_name(format).unwrap(), &mut out).unwrap();
+    let count =
+        export(rows.iter().cloned().map(Ok), Format::from_name(format).unwrap(), Kinds::Untold, &mut out).unwrap();
     assert_eq!(count, 4);
     out
 }

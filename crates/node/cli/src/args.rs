@@ -14,6 +14,7 @@ use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
 use crate::goose::args::GooseVerb;
+use crate::history::args::HistoryVerb;
 use crate::import::args::ImportVerb;
 use crate::run::args::RunArgs;
 use crate::seal::args::SealVerb;
@@ -21,7 +22,7 @@ use crate::serve::args::{BacnetVerb, Iec104Verb, ModbusVerb};
 use crate::top::args::TopArgs;
 use crate::trace::args::TraceArgs;
 pub use crate::who::args::{HttpArgs, MqttArgs};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -90,7 +91,7 @@ pub enum Verb {
     Top(TopArgs),
     /// Print what a device and the node said to each other in the last minute, message by message
     Trace(TraceArgs),
-    /// Read recorded values
+    /// Read recorded values, and look after their store
     #[command(subcommand)]
     History(HistoryVerb),
     /// Operate a point
@@ -322,94 +323,6 @@ pub struct TopicsArgs {
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
-}
-
-/// `tieline history`.
-#[derive(Debug, Subcommand)]
-pub enum HistoryVerb {
-    /// Print the recorded values of a topic, or of all topics that a filter selects
-    Query(HistoryArgs),
-}
-
-/// `tieline history query`.
-#[derive(Debug, Args)]
-pub struct HistoryArgs {
-    /// Topic or topic filter
-    pub topic: String,
-    /// Start, inclusive: a time (RFC 3339), a date, 24h for so long before the end, -24h before the present
-    #[arg(long, value_name = "TIME", default_value = "24h", allow_hyphen_values = true)]
-    pub from: String,
-    /// End, exclusive: a time, a date, 5m or -5m for so long before the present [default: the present]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub to: Option<String>,
-    /// Width of a bucket, as in 1m; needs --agg
-    #[arg(long, value_name = "DURATION", requires = "agg")]
-    pub every: Option<String>,
-    /// What a bucket shows; needs --every
-    #[arg(long, value_enum, requires = "every")]
-    pub agg: Option<Aggregate>,
-    /// How to print
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
-    /// Most rows [default: all, through a node 10000000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    pub limit: Option<u64>,
-    /// Write to a file; parquet needs this, or a pipe
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub node: HttpArgs,
-    /// Read a node's data folder instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-}
-
-/// What a bucket shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Aggregate {
-    /// Arithmetic mean
-    Mean,
-    /// Mean over time: each value counts for as long as it stood
-    #[value(name = "time_weighted")]
-    TimeWeighted,
-    /// Least value
-    Min,
-    /// Greatest value
-    Max,
-    /// Sum
-    Sum,
-    /// Number of values
-    Count,
-    /// First value
-    First,
-    /// Last value
-    Last,
-    /// Values times seconds, each for as long as it stood
-    Integral,
-    /// Value below which half of the values lie
-    Median,
-    /// Value below which 90 % of the values lie
-    P90,
-    /// Value below which 95 % of the values lie
-    P95,
-    /// Value below which 99 % of the values lie
-    P99,
-}
-
-/// How rows are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Columns for eyes
-    Table,
-    /// Comma-separated values
-    Csv,
-    /// A JSON array
-    Json,
-    /// Apache Parquet
-    Parquet,
 }
 
 /// `tieline dnp3`.

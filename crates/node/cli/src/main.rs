@@ -25,6 +25,7 @@ mod import;
 mod lines;
 mod log;
 mod man;
+mod progress;
 mod reload;
 mod run;
 mod seal;

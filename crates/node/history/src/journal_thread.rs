@@ -39,6 +39,10 @@ impl<S: Storage> JournalThread<S> {
             self.handle(batches);
             self.board.write(Disk::Journal, false);
             let released = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.released);
+            if self.board.note(|notes| std::mem::take(&mut notes.ends_segment)) {
+                // A disk that fails is told by the next write.
+                let _ = self.journal.end_segment();
+            }
             self.journal.release(released);
             self.report(None);
         }

@@ -28,6 +28,7 @@ mod store;
 mod store_thread;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod writer;
 
 pub use columns::question::HistoryQuery;
@@ -37,6 +38,10 @@ pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};
 pub use running::RunningInstant;
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
-pub use store::{Migration, Retention, StoreError};
+pub use store::{Deleted, Deletion, Migration, Retention, StoreError};
 pub use tieline_series::Aggregate;
+pub use tools::Watch;
+pub use tools::repair::{RepairedHistory, repair};
+pub use tools::stats::{HistoryStats, Taken};
+pub use tools::verify::{Fault, VerifiedHistory};
 pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

@@ -2,8 +2,10 @@
 
 use crate::queue::lock;
 use crate::running::RunningInstant;
-use crate::store::{Migration, Size};
+use crate::store::{Deleted, Deletion, Migration, Size};
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tieline_journal::{Counters, Seq};
@@ -90,6 +92,8 @@ pub struct HistoryStatus {
     pub damage_found: u64,
     /// Samples that retention removed.
     pub removed_samples: u64,
+    /// Samples that were deleted because somebody asked for it.
+    pub deleted_samples: u64,
     /// All journal segments together.
     pub journal_bytes: u64,
     /// How many segments there are.
@@ -153,6 +157,18 @@ pub(crate) struct Notes {
     hung: bool,
     /// Whether the journal has reached its size.
     pub(crate) journal_full: bool,
+    /// Deletions that wait for the store.
+    pub(crate) deletions: VecDeque<Asked>,
+    /// Whether the journal is to begin another segment, so that the last one can be removed.
+    pub(crate) ends_segment: bool,
+}
+
+/// A deletion that was asked for.
+pub(crate) struct Asked {
+    pub(crate) what: Deletion,
+    /// The last journal record that there was.
+    pub(crate) upto: Seq,
+    pub(crate) answer: SyncSender<Result<Deleted, String>>,
 }
 
 /// Who writes.

@@ -1,9 +1,10 @@
 //! What history needs of a store of samples.
 
+use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
-use tieline_core::{Body, Timestamp, Topic};
+use tieline_core::{Body, Filter, Timestamp, Topic};
 use tieline_journal::Seq;
 
 /// One topic's state at one time, and the journal record that it came from.
@@ -48,6 +49,37 @@ pub struct Migration {
     pub samples: u64,
 }
 
+/// Which samples are to be deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Of which topics.
+    pub topics: Filter,
+    /// Not before this.
+    pub from: Timestamp,
+    /// Before this.
+    pub to: Timestamp,
+}
+
+/// What was deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deleted {
+    /// Samples.
+    pub samples: u64,
+    /// Chunks that are gone, or were written again without them.
+    pub chunks: u64,
+    /// Samples of chunks that are damaged, and in part outside of what was to be deleted. They are left.
+    pub damaged: u64,
+}
+
+/// A deletion under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deleting {
+    /// What was done so far.
+    pub(crate) done: Deleted,
+    /// Topics that are left, by number; none before the first step.
+    pub(crate) topics: Option<VecDeque<u32>>,
+}
+
 /// A store of samples: one writer. What it takes can be read at once. The journal keeps its records until [`Store::position`] has
 /// passed them: up to there the store survives a power cut by itself.
 pub(crate) trait Store: Send {
@@ -72,6 +104,12 @@ pub(crate) trait Store: Send {
     /// # Errors
     /// It failed.
     fn retain(&mut self, retention: &Retention, now: Timestamp, samples_max: u64) -> Result<Retained, StoreError>;
+
+    /// Deletes samples, so that their bytes are gone. One step: call again with the same until it says that none are left.
+    ///
+    /// # Errors
+    /// `Full`, or it failed; it can be called again.
+    fn delete(&mut self, what: &Deletion, deleting: &mut Deleting) -> Result<bool, StoreError>;
 
     /// Moves some of what an earlier release stored; none where nothing is left to be moved.
     ///

@@ -1,8 +1,8 @@
 //! The thread that moves what is durable from the journal into the store, and keeps the store in its bounds.
 
 use crate::options::HistoryOptions;
-use crate::status::{Board, Disk, HistoryState};
-use crate::store::{Entry, Store, StoreError};
+use crate::status::{Board, Disk, HistoryState, Notes};
+use crate::store::{Deleting, Entry, Store, StoreError};
 use crate::writer::MayRemove;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -39,14 +39,14 @@ impl<S: Storage> StoreThread<S> {
     /// Runs until the journal thread has ended and all it left is stored, or storing fails or takes too long then.
     pub(crate) fn run(mut self) {
         let mut batch = Batch::default();
-        let mut close_by = None;
+        let (mut close_by, mut deleting) = (None, Deleting::default());
         loop {
             let place = self.reader.place();
             let patience = self.retain_at.saturating_duration_since(Instant::now());
             let waits = batch.upto != Seq(0) || self.migrates;
             let (durable, done) = self.board.wait(
                 patience,
-                |notes| waits || notes.status.durable >= place || notes.journal_done,
+                |notes| waits || !notes.deletions.is_empty() || notes.status.durable >= place || notes.journal_done,
                 |notes| (notes.status.durable, notes.journal_done),
             );
             let moved = self.gather(durable, &mut batch).and_then(|()| self.store(&mut batch));
@@ -59,6 +59,7 @@ impl<S: Storage> StoreThread<S> {
                     break;
                 }
                 Ok(()) => {
+                    self.delete(&mut deleting);
                     self.retain();
                     self.migrate();
                 }
@@ -71,7 +72,11 @@ impl<S: Storage> StoreThread<S> {
         board.write(Disk::Store, true);
         drop(store);
         board.write(Disk::Store, false);
-        board.note(|notes| notes.store_done = true);
+        board.note(|notes| {
+            notes.store_done = true;
+            // Who waits for one is told by its end.
+            notes.deletions.clear();
+        });
     }
 
     /// Reads a batch. One that could not be stored is still there and goes first.
@@ -131,6 +136,39 @@ impl<S: Storage> StoreThread<S> {
         let journal_bytes = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.journal_bytes);
         let kept_max = (self.options.journal.total_bytes / 2).min(4 * self.options.memory_bytes as u64);
         if journal_bytes > kept_max { self.store.relieve_journal() } else { Ok(()) }
+    }
+
+    /// Takes a step of the deletion that was asked for first, once the store has what the journal had then.
+    fn delete(&mut self, deleting: &mut Deleting) {
+        let stored = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.stored);
+        let next = |notes: &Notes| {
+            notes.deletions.front().filter(|asked| asked.upto <= stored).map(|asked| asked.what.clone())
+        };
+        let Some(what) = self.board.wait(Duration::ZERO, |_| true, next) else { return };
+        self.board.write(Disk::Store, true);
+        let step = self.store.delete(&what, deleting);
+        self.board.write(Disk::Store, false);
+        let (size, released) = (self.store.size(), self.store.position());
+        let done = match step {
+            Ok(true) => None,
+            Ok(false) => Some(Ok(std::mem::take(deleting).done)),
+            Err(error) => {
+                *deleting = Deleting::default();
+                warn!(%error, "samples cannot be deleted");
+                Some(Err(error.to_string()))
+            }
+        };
+        self.board.note(|notes| {
+            notes.status.released = released;
+            notes.status.take_size(size);
+            let Some(done) = done else { return };
+            if let Ok(done) = &done {
+                notes.status.deleted_samples += done.samples;
+            }
+            notes.ends_segment = true;
+            // Who has gone needs no answer.
+            let _ = notes.deletions.pop_front().map(|asked| asked.answer.try_send(done));
+        });
     }
 
     /// Moves a part of what an earlier release stored.

@@ -1,7 +1,7 @@
 //! The history as a node uses it: over a real folder, over a disk that fills up, and killed.
 
 use crate::columns::Columns;
-use crate::store::{Entry, Migration, Retained, Size, Store, StoreError};
+use crate::store::{Deleting, Deletion, Entry, Migration, Retained, Size, Store, StoreError};
 use crate::{
     Durability, HistoryHandle, HistoryOptions, HistoryQuery, HistoryReader, HistorySource, HistoryState, HistoryWriter,
     NotRecorded, Retention,
@@ -241,6 +241,9 @@ impl Store for FillingStore {
     }
     fn retain(&mut self, retention: &Retention, now: Timestamp, samples_max: u64) -> Result<Retained, StoreError> {
         self.0.retain(retention, now, samples_max)
+    }
+    fn delete(&mut self, what: &Deletion, deleting: &mut Deleting) -> Result<bool, StoreError> {
+        self.0.delete(what, deleting)
     }
     fn migrate(&mut self) -> Result<Option<Migration>, StoreError> {
         self.0.migrate()

@@ -5,20 +5,24 @@ use crate::columns::reader::HistorySource;
 use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
 use crate::queue::{Batch, Queue, Receipt};
-use crate::status::{Board, Disk, HistoryState, HistoryStatus};
-use crate::store::{Store, StoreError};
+use crate::status::{Asked, Board, Disk, HistoryState, HistoryStatus};
+use crate::store::{Deleted, Deletion, Store, StoreError};
 use crate::store_thread::{StoreThread, utc};
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tieline_core::{Storage, StorageError};
 use tieline_journal::{Journal, Reader, Sample, Seq};
 use tieline_store::{FolderStorage, JOURNAL_FOLDER};
 use tracing::{info, warn};
+
+/// Deletions that may wait.
+const DELETIONS_MAX: usize = 16;
 
 /// Whether old samples may be removed now.
 pub type MayRemove = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -103,6 +107,21 @@ impl HistoryHandle {
         status.dropped_points += turned.dropped;
         status.refused_points += turned.refused;
         status
+    }
+
+    /// Asks the store to delete samples, with all that is durable by now; the answer comes when their bytes are gone from chunks. The
+    /// journal lets go of them with its next records. Nothing comes where the history is closed before, or too many deletions wait.
+    #[must_use]
+    pub fn delete(&self, what: Deletion) -> Receiver<Result<Deleted, String>> {
+        let (answer, answered) = sync_channel(1);
+        self.board.note(|notes| {
+            if notes.store_done || notes.deletions.len() >= DELETIONS_MAX {
+                return;
+            }
+            let upto = notes.status.durable;
+            notes.deletions.push_back(Asked { what, upto, answer });
+        });
+        answered
     }
 
     /// Waits until the store has the journal's records up to `seq`, for `patience` at most; says whether it has.

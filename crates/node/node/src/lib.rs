@@ -26,5 +26,5 @@ mod wall_clock;
 
 pub use bus::{SessionOrder, load_config};
 pub use control::audit;
-pub use http::openapi;
-pub use node::{DeviceCounts, InProcessBroker, InProcessListener, Node, StartError, Waiting};
+pub use http::{openapi, shown_history_stats};
+pub use node::{DeviceCounts, FolderLock, InProcessBroker, InProcessListener, Node, StartError, Waiting};

@@ -3,9 +3,9 @@
 mod folder;
 mod in_process;
 
+pub use folder::FolderLock;
 pub use in_process::{InProcessBroker, InProcessListener, Waiting};
 
-use self::folder::FolderLock;
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
 use crate::broker::listeners::{self, Addresses, Entrances};
 use crate::broker::{Broker, STALL, http_answer};

@@ -8,6 +8,7 @@
 //! A sample is in a head until its chunk is in the index. Who reads takes the heads first, then the index: a sample that moves
 //! meanwhile is met twice, and equal samples of one time are one.
 
+mod deletion;
 pub(crate) mod live;
 mod migration;
 pub(crate) mod question;
@@ -16,7 +17,7 @@ pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
 
-use crate::store::{Entry, Migration, Retained, Retention, Size, Store, StoreError};
+use crate::store::{Deleting, Deletion, Entry, Migration, Retained, Retention, Size, Store, StoreError};
 use live::Live;
 use migration::Mover;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,9 @@ use std::time::Duration;
 use tieline_core::{Storage, Timestamp};
 use tieline_journal::Seq;
 use tieline_series::{Column, HeadLimits, Heads, Origin, Sample, Sealed, encode};
-use tieline_store::{ChunkFiles, ChunkRow, DAY_US, Extent, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved};
+use tieline_store::{
+    ChunkFiles, ChunkRow, DAY_US, Extent, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved, chunk_files,
+};
 
 /// Bytes of chunks that are written, synced and committed together, give or take a head.
 const FLUSH_BYTES: usize = 8 << 20;
@@ -35,7 +38,7 @@ const CUTOFF_STEP: Duration = Duration::from_secs(60);
 pub(crate) struct Columns<S> {
     files: ChunkFiles<S>,
     index: Index,
-    live: Live,
+    pub(crate) live: Live,
     /// Where the index is.
     position: Seq,
     /// The record up to which samples were taken.
@@ -73,13 +76,22 @@ impl<S: Storage> Columns<S> {
         memory_bytes: usize,
         file_bytes: u64,
     ) -> Result<Self, StoreError> {
-        let mut index = Index::open(&folder_of(data).join(INDEX_FILE))?;
+        let (mut storage, path) = (storage, folder_of(data).join(INDEX_FILE));
+        if !path.exists() && !chunk_files(&mut storage).map_err(tieline_store::StoreError::from)?.is_empty() {
+            // A new index would know none of the files, and they would be removed.
+            let words = format!("{INDEX_FILE} is lost; tieline history repair makes it again of the files of chunks");
+            return Err(tieline_store::StoreError::Damaged(words).into());
+        }
+        let mut index = Index::open(&path)?;
         let files = ChunkFiles::open(storage, &index.files()?, file_bytes).map_err(tieline_store::StoreError::from)?;
         let mover = Mover::open(data, &mut index)?;
         let position = Seq(index.position()?);
         live.set(Some(Heads::new(HeadLimits { bytes_max: memory_bytes, ..HeadLimits::default() })));
         let (cutoff, numbers) = (None, Vec::new());
-        Ok(Self { files, index, live, position, taken: position, cutoff, mover, chunks: 0, written_bytes: 0, numbers })
+        let mut store =
+            Self { files, index, live, position, taken: position, cutoff, mover, chunks: 0, written_bytes: 0, numbers };
+        store.erase()?;
+        Ok(store)
     }
 
     /// Writes what is sealed. What could not be written stays in memory, and can be read there.
@@ -126,7 +138,8 @@ impl<S: Storage> Columns<S> {
                 rows.push(ChunkRow { topic, first, last, extent, samples: part.len() as u64, summary: words });
             }
         }
-        let (file, start) = self.files.append(&bytes).map_err(tieline_store::StoreError::from)?;
+        let chunks: Vec<(u32, u32)> = rows.iter().map(|row| (row.topic, row.extent.bytes)).collect();
+        let (file, start) = self.files.append(&chunks, &bytes, |topics| self.index.names(topics))?;
         for row in &mut rows {
             row.extent = Extent { file, offset: start + row.extent.offset, ..row.extent };
         }
@@ -203,6 +216,10 @@ impl<S: Storage + Send> Store for Columns<S> {
         }
         let more = removed.more || (by_size.is_some() && removed.samples > 0);
         Ok(Retained { removed: removed.samples, more })
+    }
+
+    fn delete(&mut self, what: &Deletion, deleting: &mut Deleting) -> Result<bool, StoreError> {
+        self.delete_some(what, deleting)
     }
 
     fn migrate(&mut self) -> Result<Option<Migration>, StoreError> {

@@ -5,13 +5,15 @@ use super::live::Live;
 use super::question::HistoryQuery;
 use super::rows::Rows;
 use crate::store_thread::entry_of;
-use std::collections::BTreeMap;
+use crate::tools::stats::Taken;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tieline_core::{Filter, Topic};
 use tieline_journal::{Item, Reader, Seq, decode};
-use tieline_series::{Column, Sample};
-use tieline_store::{FolderStorage, INDEX_FILE, IndexReader, JOURNAL_FOLDER, StoreError};
+use tieline_series::{Chunk, Column, Sample};
+use tieline_store::{ChunkRow, FolderStorage, INDEX_FILE, IndexReader, JOURNAL_FOLDER, StoreError, read_chunk};
 
 /// Where a history is, and its samples that are in no chunk yet. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -51,11 +53,21 @@ impl HistorySource {
 pub struct HistoryReader {
     data: PathBuf,
     live: Live,
-    pub(super) index: IndexReader,
+    pub(crate) index: IndexReader,
+}
+
+/// What became of a chunk that was to be read.
+pub(crate) enum Read {
+    /// Its samples.
+    Whole(Box<Chunk>, Arc<Column>),
+    /// It was removed.
+    Gone,
+    /// It cannot be read; why.
+    Damaged(String),
 }
 
 /// Samples by topic.
-pub(super) type Columns = BTreeMap<Topic, Arc<Column>>;
+pub(crate) type Columns = BTreeMap<Topic, Arc<Column>>;
 
 impl HistoryReader {
     /// Opens the history of a data folder.
@@ -89,11 +101,11 @@ impl HistoryReader {
         Rows::new(self, query)
     }
 
-    pub(super) fn files(&self) -> FolderStorage {
+    pub(crate) fn files(&self) -> FolderStorage {
         FolderStorage::reading(&folder_of(&self.data))
     }
 
-    pub(super) fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.live.is_open()
     }
 
@@ -102,9 +114,42 @@ impl HistoryReader {
         self.live.columns(topic)
     }
 
+    /// What a store of this process has in memory, by the number of the topic; nothing where none is open.
+    pub(crate) fn waiting(&self) -> HashMap<u32, Taken> {
+        self.live.with(|heads| {
+            let mut waiting = HashMap::<u32, Taken>::new();
+            for (topic, column) in heads.all() {
+                waiting.entry(topic).or_default().add(Taken::waiting(column.len() as u64, column.span()));
+            }
+            waiting
+        })
+    }
+
+    /// Reads a chunk that the index has.
+    pub(crate) fn read(&self, files: &mut FolderStorage, row: &ChunkRow) -> Result<Read, StoreError> {
+        let found = match read_chunk(files, row.extent)? {
+            Some(bytes) => Chunk::parse(&bytes.into()).and_then(|chunk| Ok((chunk.samples()?, chunk))),
+            None => return self.unless_gone(row, "its bytes are not there".to_owned()),
+        };
+        match found {
+            Ok((column, chunk)) if (chunk.first, chunk.last) == (row.first, row.last) => {
+                Ok(Read::Whole(Box::new(chunk), Arc::new(column)))
+            }
+            Ok(_) => self.unless_gone(row, "it is another chunk than the index says".to_owned()),
+            Err(error) => self.unless_gone(row, error.to_string()),
+        }
+    }
+
+    /// What cannot be read may have been removed since, by retention.
+    fn unless_gone(&self, row: &ChunkRow, why: String) -> Result<Read, StoreError> {
+        const MICROSECOND: Duration = Duration::from_micros(1);
+        let there = self.index.chunks(row.topic, row.first, row.first.later(MICROSECOND))?;
+        Ok(if there.iter().all(|other| other.extent != row.extent) { Read::Gone } else { Read::Damaged(why) })
+    }
+
     /// Samples that the journal has and the index may not: those of records behind its position. Records that are let go of meanwhile
     /// are in the index by then.
-    pub(super) fn journaled(&self, filter: &Filter) -> Result<Columns, StoreError> {
+    pub(crate) fn journaled(&self, filter: &Filter) -> Result<Columns, StoreError> {
         const END: Seq = Seq(u64::MAX - 1);
         let position = Seq(self.index.position()?);
         let mut reader = Reader::new(FolderStorage::reading(&self.data.join(JOURNAL_FOLDER)), position.next());

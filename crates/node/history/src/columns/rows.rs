@@ -1,15 +1,13 @@
 //! An answer: rows, as they are read, topic by topic.
 
 use super::question::HistoryQuery;
-use super::reader::{Columns, HistoryReader};
+use super::reader::{Columns, HistoryReader, Read};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::vec;
 use tieline_core::{Cursor, Point, Timestamp, Topic, Value};
-use tieline_series::{
-    Aggregate, Bucket, Buckets, Chunk, Column, Datum, Frame, Grid, Sample, Span, Step, Summary, Sweep,
-};
-use tieline_store::{ChunkRow, DAY_US, FolderStorage, Place, Row, StoreError, read_chunk};
+use tieline_series::{Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Sample, Span, Step, Summary, Sweep};
+use tieline_store::{ChunkRow, DAY_US, FolderStorage, Place, Row, StoreError};
 use tracing::warn;
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
@@ -209,21 +207,10 @@ impl<'r> Rows<'r> {
             Source::Head(column) => return Ok(Some(Arc::clone(column))),
             Source::Chunk(row) => row,
         };
-        let read = read_chunk(&mut self.files, row.extent)?;
-        let why = match read.map(|bytes| Chunk::parse(&bytes.into()).and_then(|chunk| Ok((chunk.samples()?, chunk)))) {
-            Some(Ok((column, chunk))) if (chunk.first, chunk.last) == (row.first, row.last) => {
-                return Ok(Some(Arc::new(column)));
-            }
-            Some(Ok(_)) => "it is another chunk than the index says".to_owned(),
-            Some(Err(error)) => error.to_string(),
-            // Removed since by retention, or lost.
-            None => {
-                let there = self.reader.index.chunks(row.topic, row.first, row.first.later(MICROSECOND))?;
-                if there.iter().all(|other| other.extent != row.extent) {
-                    return Ok(None);
-                }
-                "its bytes are not there".to_owned()
-            }
+        let why = match self.reader.read(&mut self.files, row)? {
+            Read::Whole(_, column) => return Ok(Some(column)),
+            Read::Gone => return Ok(None),
+            Read::Damaged(why) => why,
         };
         self.damaged += row.samples;
         warn!(chunk = %row.extent, samples = row.samples, why, "a chunk of the history cannot be read; its samples are left out");
@@ -262,7 +249,6 @@ impl<'r> Rows<'r> {
 }
 
 const DAY: std::time::Duration = std::time::Duration::from_micros(DAY_US.cast_unsigned());
-const MICROSECOND: std::time::Duration = std::time::Duration::from_micros(1);
 
 /// The last number of a column before a time, and when.
 fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
@@ -311,8 +297,9 @@ impl Walk {
                     if self.skip.is_some_and(|place| (time_us, number) <= place) {
                         continue;
                     }
+                    let is_payload = matches!(sample.datum, Datum::Opaque(_));
                     let point = Point { value: value_of(sample.datum), quality: sample.quality, time: sample.time };
-                    return Some(row(&self.topic, point, 1, number));
+                    return Some(Row { is_payload, ..row(&self.topic, point, 1, number) });
                 }
                 None
             }
@@ -336,7 +323,7 @@ fn bucket_row(topic: &Topic, aggregate: Aggregate, bucket: &Bucket) -> Option<Ro
 
 fn row(topic: &Topic, point: Point, count: u64, number: u64) -> Row {
     let place = Place { time_us: point.time.micros(), number, topic: topic.clone() };
-    Row { topic: topic.clone(), point, count, place }
+    Row { topic: topic.clone(), point, count, is_payload: false, place }
 }
 
 /// A payload as published is text where it is UTF-8, else bytes.

@@ -3,10 +3,10 @@
 use super::live::Live;
 use super::reader::{HistoryReader, HistorySource};
 use super::{Columns, folder_of};
-use crate::store::{Entry, Retention, Store};
+use crate::store::{Deleting, Deletion, Entry, Retention, Store};
 use crate::{Aggregate, HistoryQuery, StoreError};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -294,19 +294,18 @@ fn a_damaged_chunk_costs_itself() {
         assert_eq!((count, rows.damaged()), expect, "{}", bytes.len());
     };
     check(&whole, (300, 0));
+    let rows = reader.index.chunks(1, at(0), at(9999)).unwrap();
+    let span = |row: &tieline_store::ChunkRow| (row.extent.offset, row.extent.offset + u64::from(row.extent.bytes));
+    let chunks: Vec<(u64, u64)> = rows.iter().map(span).collect();
     // A flipped bit at every place, and a file that ends at every place.
     for place in (0..whole.len()).step_by(7) {
         let mut bytes = whole.clone();
         bytes[place] ^= 1 << (place % 8);
-        check(&bytes, (200, 100));
+        // Between chunks are their names, which nobody needs while there is an index.
+        let is_chunk = chunks.iter().any(|(start, end)| (*start..*end).contains(&(place as u64)));
+        check(&bytes, if is_chunk { (200, 100) } else { (300, 0) });
     }
-    let ends: Vec<u64> = reader
-        .index
-        .chunks(1, at(0), at(9999))
-        .unwrap()
-        .iter()
-        .map(|row| row.extent.offset + u64::from(row.extent.bytes))
-        .collect();
+    let ends: Vec<u64> = chunks.iter().map(|(_, end)| *end).collect();
     for place in (0..whole.len()).step_by(7) {
         let kept = ends.iter().filter(|end| **end <= place as u64).count();
         check(&whole[..place], (kept * 100, 300 - kept as u64 * 100));
@@ -420,6 +419,41 @@ impl Storage for Dying {
     fn remove(&mut self, name: &str) -> Result<(), StorageError> {
         self.is_dead().and_then(|()| self.folder.remove(name))
     }
+    fn erase(&mut self, name: &str, offset: u64, bytes: u64) -> Result<(), StorageError> {
+        self.is_dead().and_then(|()| self.folder.erase(name, offset, bytes))
+    }
+}
+
+#[test]
+fn what_is_deleted_is_in_no_file() {
+    let mut entries: Vec<Entry> = (0..600).map(|n| entry(1, "a", n, "before-or-after", Quality::GOOD)).collect();
+    for (place, entry) in entries.iter_mut().enumerate().filter(|(place, _)| (100..500).contains(place)) {
+        let text = format!("secret-{place}");
+        entry.body = Body::Point(Point { value: Value::Text(text.into()), quality: Quality::GOOD, time: entry.time });
+    }
+    entries.extend((0..600).map(|n| entry(1, "b", n, 1234.5 + n as f64, Quality::GOOD)));
+    let mut stored = stored(&entries);
+    let folder = folder_of(stored.folder.path());
+    let holds = |words: &[u8]| {
+        let files = std::fs::read_dir(&folder).unwrap();
+        let mut bytes = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+        bytes.any(|bytes| bytes.windows(words.len()).any(|found| found == words))
+    };
+    stored.store.live.with(|heads| heads.seal_all());
+    stored.store.append(&[], Seq(2)).unwrap();
+    assert!(holds(b"secret-") && holds(b"before-or-after") && holds(&1234.5_f64.to_le_bytes()));
+    for (topic, from, to) in [("a", 100, 500), ("b", 0, 600)] {
+        let what = Deletion { topics: Filter::new(topic).unwrap(), from: at(from), to: at(to) };
+        let mut deleting = Deleting::default();
+        while stored.store.delete(&what, &mut deleting).unwrap() {}
+        assert_eq!((deleting.done.samples, deleting.done.damaged), ((to - from) as u64, 0));
+    }
+    // Neither in chunks, nor in what the index says of them.
+    assert!(!holds(b"secret-") && holds(b"before-or-after") && !holds(&1234.5_f64.to_le_bytes()));
+    let left = ask(&stored.source.reader().unwrap(), all("#"));
+    assert_eq!(left.len(), 200);
+    assert!(left.iter().all(|row| row.point.value == Value::Text("before-or-after".into())));
+    assert!(stored.source.reader().unwrap().verify(&mut |_, _| {}).unwrap().is_whole());
 }
 
 #[derive(Clone, Debug)]
@@ -428,6 +462,8 @@ enum Act {
     Record(Vec<(u8, i64, i8)>),
     SealAll,
     Relieve,
+    /// Samples of a topic, from a time on and for so long, are deleted.
+    Delete(u8, i64, i64),
     /// The process ends, and another starts.
     Restart,
     /// The disk fails from so many calls on, until the process was started again.
@@ -442,6 +478,7 @@ fn act() -> impl Strategy<Value = Act> {
         8 => prop::collection::vec((0..3_u8, time, -3..3_i8), 0..30).prop_map(Act::Record),
         2 => Just(Act::SealAll),
         1 => Just(Act::Relieve),
+        1 => (0..3_u8, -50..3_600_000_030_i64, prop_oneof![1..100_i64, 0..90_000_000_000_i64]).prop_map(|(topic, from, length)| Act::Delete(topic, from, length)),
         1 => Just(Act::Restart),
         1 => (0..6_u32).prop_map(Act::DieAfter),
     ]
@@ -454,8 +491,12 @@ struct World {
     calls_left: Arc<AtomicU32>,
     store: Option<Columns<Dying>>,
     journal: Vec<Entry>,
+    /// What was deleted of it.
+    deleted: HashSet<usize>,
     last: u64,
 }
+
+const NAMES: [&str; 3] = ["a", "b/c", "é"];
 
 impl World {
     fn start(&mut self) {
@@ -477,11 +518,10 @@ impl World {
         let done = match act {
             Act::Record(samples) => {
                 self.last += 1;
-                let topics = ["a", "b/c", "é"];
                 let entries = samples.iter().map(|(topic, time, value)| {
                     let value = if *value == 2 { Value::Text("t".into()) } else { Value::Int((*value).into()) };
                     let quality = if *time % 5 == 0 { Quality::AWAY } else { Quality::GOOD };
-                    entry(self.last, topics[usize::from(*topic)], *time, value, quality)
+                    entry(self.last, NAMES[usize::from(*topic)], *time, value, quality)
                 });
                 let entries: Vec<Entry> = entries.collect();
                 // The journal has it before the store.
@@ -497,6 +537,10 @@ impl World {
                 self.calls_left.store(*calls, Ordering::Relaxed);
                 Ok(())
             }
+            Act::Delete(topic, from, length) => {
+                let topic = NAMES[usize::from(*topic)];
+                return self.delete(topic, *from, from + length);
+            }
             Act::Restart => return self.start(),
         };
         if done.is_err() {
@@ -504,10 +548,29 @@ impl World {
         }
     }
 
+    /// Deletes until it is done, whatever dies meanwhile.
+    fn delete(&mut self, topic: &str, from: i64, to: i64) {
+        let meant =
+            |(_, entry): &(usize, &Entry)| entry.topic.as_str() == topic && (from..to).contains(&entry.time.micros());
+        self.deleted.extend(self.journal.iter().enumerate().filter(meant).map(|(place, _)| place));
+        let what = Deletion { topics: Filter::new(topic).unwrap(), from: at(from), to: at(to) };
+        let mut deleting = Deleting::default();
+        while let Some(store) = &mut self.store {
+            match store.delete(&what, &mut deleting) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) => {
+                    self.start();
+                    deleting = Deleting::default();
+                }
+            }
+        }
+    }
+
     /// All samples of a topic, settled.
     fn expect(&self) -> BTreeMap<String, Vec<(i64, Value, Quality)>> {
         let mut topics: BTreeMap<String, Vec<(i64, Value, Quality)>> = BTreeMap::new();
-        for entry in &self.journal {
+        for (_, entry) in self.journal.iter().enumerate().filter(|(place, _)| !self.deleted.contains(place)) {
             let Body::Point(point) = &entry.body else { panic!("points only") };
             let all = topics.entry(entry.topic.to_string()).or_default();
             let sample = (entry.time.micros(), point.value.clone(), point.quality);
@@ -552,7 +615,7 @@ proptest! {
     ) {
         let folder = tempfile::tempdir().unwrap();
         let source = HistorySource::new(folder.path());
-        let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), last: 0 };
+        let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), deleted: HashSet::new(), last: 0 };
         world.start();
         acts.iter().for_each(|act| world.act(act));
         if !open {

@@ -1,6 +1,6 @@
 //! `/v1/history`.
 
-use super::authorization::Authenticated;
+use super::authorization::{Authenticated, Authorized};
 use super::problem::Problem;
 use crate::bus::written::Sample;
 use crate::config::{Moment, parse_duration};
@@ -16,7 +16,7 @@ use tieline_history::{Aggregate, HistoryQuery, HistorySource};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::{Fault, Parameter, Query, Whole, of_word, words_schema};
 use tieline_service::parameters;
-use tieline_store::{Format, export};
+use tieline_store::{Format, Kinds, export};
 use tokio::sync::mpsc;
 
 /// Pieces of an answer that may wait for the caller.
@@ -43,6 +43,8 @@ parameters! {
         limit: Whole<1, ROWS_MAX> = "100000",
         /// How rows are written
         format: Form = "json",
+        /// Whether each row says what its value is, in a last column or a member `kind`, so that an import takes it exactly
+        kinds: bool = "false",
     }
 }
 
@@ -114,22 +116,14 @@ impl Output for Rows {
 /// Rows of a topic, or of all topics that a filter selects.
 pub async fn query(authenticated: Authenticated, Query(asked): Query<HistoryAsked>) -> Result<Rows, Problem> {
     let Form(format) = asked.format;
+    let written = (format, if asked.kinds { Kinds::Told } else { Kinds::Untold });
     let question = question(asked, authenticated.now().utc)?;
-    // The store answers whole filters; topics that may not be read are not sorted out of its answer.
-    let (authorized, reach) = authenticated.reads(std::slice::from_ref(&question.topics)).await?;
-    match reach {
-        Reach::All => {}
-        Reach::Some | Reach::Nothing => {
-            let words = "only some of these topics may be read; ask for a topic or a filter that may be read whole";
-            return Err(Problem::new(StatusCode::FORBIDDEN, words));
-        }
-    }
-    let off = || Problem::unavailable("history is off: history.enabled is false");
-    let source = authorized.app.about.history.clone().ok_or_else(off)?;
+    let authorized = must_read_all(authenticated, &question.topics).await?;
+    let source = source(&authorized)?;
     let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
     let (pieces, mut incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
     tokio::task::spawn_blocking(move || {
-        answer(&source, question, format, &pieces);
+        answer(&source, question, written, &pieces);
         drop(recall);
     });
     // The first piece says whether there is an answer at all; from then on an error can only break it off.
@@ -145,6 +139,25 @@ pub async fn query(authenticated: Authenticated, Query(asked): Query<HistoryAske
         }
     });
     Ok(Rows(format, Body::from_stream(stream)))
+}
+
+/// Goes on only where the caller may read all of what a filter selects: the store answers whole filters, and topics that may not be
+/// read are not sorted out of its answer.
+pub(super) async fn must_read_all(authenticated: Authenticated, filter: &Filter) -> Result<Authorized, Problem> {
+    let (authorized, reach) = authenticated.reads(std::slice::from_ref(filter)).await?;
+    match reach {
+        Reach::All => Ok(authorized),
+        Reach::Some | Reach::Nothing => {
+            let words = "only some of these topics may be read; ask for a topic or a filter that may be read whole";
+            Err(Problem::new(StatusCode::FORBIDDEN, words))
+        }
+    }
+}
+
+/// The history, where it is on.
+pub(super) fn source(authorized: &Authorized) -> Result<HistorySource, Problem> {
+    let off = || Problem::unavailable("history is off: history.enabled is false");
+    authorized.app.about.history.clone().ok_or_else(off)
 }
 
 fn question(asked: HistoryAsked, now: Timestamp) -> Result<HistoryQuery, Problem> {
@@ -170,7 +183,7 @@ fn question(asked: HistoryAsked, now: Timestamp) -> Result<HistoryQuery, Problem
 fn answer(
     source: &HistorySource,
     question: HistoryQuery,
-    format: Format,
+    (format, kinds): (Format, Kinds),
     pieces: &mpsc::Sender<Result<Bytes, io::Error>>,
 ) {
     let written = source.reader().map_err(|e| e.to_string()).and_then(|reader| {
@@ -178,7 +191,7 @@ fn answer(
         // A caller that has gone needs no more rows.
         let rows = rows.take_while(|_| !pieces.is_closed());
         let out = BufWriter::with_capacity(PIECE_BYTES, Pieces(pieces.clone()));
-        export(rows, format, out).map_err(|e| e.to_string())
+        export(rows, format, kinds, out).map_err(|e| e.to_string())
     });
     if let Err(error) = written {
         // A caller that has gone needs no error.

@@ -17,6 +17,9 @@ mod devices;
 mod field;
 mod forwarded;
 mod history;
+mod history_deletion;
+mod history_import;
+mod history_stats;
 mod logins;
 mod metrics;
 mod recalls;
@@ -30,6 +33,7 @@ mod trace;
 mod values;
 mod wrong_port;
 
+pub use history_stats::shown_history_stats;
 pub use routes::openapi;
 pub(crate) use status::state_of;
 

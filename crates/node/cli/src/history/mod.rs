@@ -1,9 +1,17 @@
-//! `tieline history query`: recorded values, from a node or from its folder.
+//! `tieline history`: recorded values, from a node or from its folder, and what looks after their store.
+
+pub mod args;
+mod delete;
+mod export;
+mod import;
+mod stats;
+mod upkeep;
 
 use crate::api::now;
-use crate::args::{Format, HistoryArgs, HistoryVerb};
+use crate::progress::size;
 use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
+use args::{Format, HistoryArgs, HistoryVerb};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
@@ -12,7 +20,7 @@ use std::time::{Duration, Instant};
 use tieline_core::{Filter, Timestamp};
 use tieline_history::{Aggregate, HistoryQuery, HistoryReader};
 use tieline_node::config::{Moment, parse_duration};
-use tieline_store::{HISTORY_FOLDER, OLDER_FILE, export};
+use tieline_store::{HISTORY_FOLDER, Kinds, OLDER_FILE};
 
 /// The most rows that a node gives.
 const ROWS_MAX: u64 = 10_000_000;
@@ -21,9 +29,20 @@ const ANSWER: Duration = Duration::from_secs(300);
 /// Bytes that are moved at one time.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Prints recorded values.
+/// Reads a history, or looks after it.
 pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
-    let HistoryVerb::Query(args) = verb;
+    match verb {
+        HistoryVerb::Query(args) => query(args),
+        HistoryVerb::Delete(args) => delete::delete(args),
+        HistoryVerb::Export(args) => export::export(args),
+        HistoryVerb::Import(args) => import::import(args),
+        HistoryVerb::Stats(args) => stats::stats(args),
+        HistoryVerb::Verify(args) => upkeep::verify(args),
+        HistoryVerb::Repair(args) => upkeep::repair(args),
+    }
+}
+
+fn query(args: &HistoryArgs) -> Result<ExitCode> {
     if format_of(args) == Format::Parquet && args.output.is_none() && io::stdout().is_terminal() {
         bail!("parquet is not for a terminal, expected --output FILE or a pipe");
     }
@@ -61,19 +80,11 @@ fn ask(args: &HistoryArgs) -> Result<()> {
 
 fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let question = question(args, now())?;
-    if !folder.join(HISTORY_FOLDER).exists() {
-        if folder.join(OLDER_FILE).exists() {
-            bail!(
-                "{} has a history of an earlier release, expected one that a node of this release has opened",
-                folder.display()
-            );
-        }
-        bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
-    }
-    let reader = HistoryReader::open(folder).with_context(|| folder.display().to_string())?;
+    let reader = open(folder)?;
     let mut rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
-    match export(rows.by_ref(), store_format(format_of(args)), BufWriter::with_capacity(PIECE_BYTES, &mut out)) {
+    let writer = BufWriter::with_capacity(PIECE_BYTES, &mut out);
+    match tieline_store::export(rows.by_ref(), store_format(format_of(args)), Kinds::Untold, writer) {
         Ok(_) => {
             if rows.damaged() > 0 {
                 eprintln!("{} samples are missing: their chunks are damaged", rows.damaged());
@@ -86,27 +97,58 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     }
 }
 
+/// The history of a data folder.
+fn open(folder: &Path) -> Result<HistoryReader> {
+    expect_history(folder)?;
+    HistoryReader::open(folder).with_context(|| folder.display().to_string())
+}
+
+/// Goes on only where a folder has a history.
+fn expect_history(folder: &Path) -> Result<()> {
+    if folder.join(HISTORY_FOLDER).exists() {
+        return Ok(());
+    }
+    if folder.join(OLDER_FILE).exists() {
+        bail!(
+            "{} has a history of an earlier release, expected one that a node of this release has opened",
+            folder.display()
+        );
+    }
+    bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
+}
+
 /// The same question that the node would understand.
 fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
-    let wrong = |name: &str, found: &str, expected: &str| anyhow!("{name} is {found:?}, expected {expected}");
     let filter = Filter::new(&args.topic).map_err(|error| wrong("the topic", &args.topic, &error.to_string()))?;
-    let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
-    let to = args.to.as_deref().map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
-    let from = moment("--from", &args.from)?.resolve(to.unwrap_or(now), now);
-    if let Some(to) = to.filter(|to| *to < from) {
-        bail!("--from is {from}, expected a time before --to, which is {to}");
-    }
+    let (from, to) = span(Some(&args.from), args.to.as_deref(), now)?;
     let every = args.every.as_deref().map(|text| {
         let every = parse_duration(text).filter(|every| !every.is_zero());
         every.ok_or_else(|| wrong("--every", text, "a duration like 1m"))
     });
     let aggregate = args.agg.map(word).and_then(Aggregate::from_name).unwrap_or_default();
-    let (from, every, limit) = (Some(from), every.transpose()?, args.limit);
+    let (every, limit) = (every.transpose()?, args.limit);
     Ok(HistoryQuery { from, to, every, aggregate, limit, ..HistoryQuery::of(filter) })
 }
 
-fn word(aggregate: crate::args::Aggregate) -> &'static str {
-    use crate::args::Aggregate;
+fn wrong(name: &str, found: &str, expected: &str) -> anyhow::Error {
+    anyhow!("{name} is {found:?}, expected {expected}")
+}
+
+/// The times that are meant.
+fn span(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
+    let to = to.map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
+    let from = from.map(|text| moment("--from", text)).transpose()?.map(|from| from.resolve(to.unwrap_or(now), now));
+    if let (Some(from), Some(to)) = (from, to)
+        && to < from
+    {
+        bail!("--from is {from}, expected a time before --to, which is {to}");
+    }
+    Ok((from, to))
+}
+
+fn word(aggregate: args::Aggregate) -> &'static str {
+    use args::Aggregate;
     match aggregate {
         Aggregate::Mean => "mean",
         Aggregate::TimeWeighted => "time_weighted",
@@ -191,13 +233,6 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000 => format!("{} kB", bytes / 1000),
-        1_000_000.. => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
     }
 }
 
