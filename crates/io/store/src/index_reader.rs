@@ -174,6 +174,15 @@ impl IndexReader {
         Ok(found.collect::<Result<_, _>>()?)
     }
 
+    /// Writes the index to a new file, as it is at one moment.
+    ///
+    /// # Errors
+    /// The file failed, or the new one cannot be written.
+    pub fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
+        self.db.execute("VACUUM INTO ?", [path.to_string_lossy()])?;
+        Ok(())
+    }
+
     /// What the index itself takes on the disk in bytes, without the write-ahead log.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use crate::api::args::{
     AuditArgs, BusiestArgs, ClockArgs, DeleteArgs, DevicesArgs, MetricsArgs, NodeArgs, PointsArgs, PutArgs,
     SessionsArgs,
 };
+use crate::backup::args::{BackupArgs, RestoreArgs};
 use crate::bench::args::BenchVerb;
 use crate::context::args::ContextVerb;
 pub use crate::control::args::{CommandArgs, Mode};
@@ -94,6 +95,10 @@ pub enum Verb {
     /// Read recorded values, and look after their store
     #[command(subcommand)]
     History(HistoryVerb),
+    /// Write everything that a node holds to an archive, while it runs
+    Backup(BackupArgs),
+    /// Make a data folder of an archive
+    Restore(RestoreArgs),
     /// Operate a point
     Command(CommandArgs),
     /// Set many points in one call, of one device or of thousands

@@ -130,6 +130,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("history stats", &["tieline history stats", "tieline history stats 'demo/#' --limit 5 --json"]),
     ("history verify", &["tieline history verify --data /var/lib/tieline"]),
     ("history repair", &["tieline history repair --data /var/lib/tieline"]),
+    ("backup", &["tieline backup -o plant.tar", "tieline backup -o plant.tar --data /var/lib/tieline --json"]),
+    ("restore", &["tieline restore plant.tar --data /var/lib/tieline", "tieline restore plant.tar --check"]),
     (
         "command",
         &[

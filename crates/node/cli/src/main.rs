@@ -8,6 +8,7 @@ mod access;
 mod answer;
 mod api;
 mod args;
+mod backup;
 mod bench;
 mod bus;
 mod command;
@@ -89,6 +90,8 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Top(args) => top::top(&args),
         Verb::Trace(args) => trace::trace(&args),
         Verb::History(verb) => history::history(&verb),
+        Verb::Backup(args) => backup::backup(&args),
+        Verb::Restore(args) => backup::restore(&args),
         Verb::Command(args) => command::command(&args),
         Verb::Set(args) => control::set(&args),
         Verb::Revert(args) => control::revert(&args),

@@ -13,6 +13,7 @@
 //! Read first: `node.rs`, then `bus/mod.rs`.
 
 pub mod access;
+pub mod backup;
 mod broker;
 mod bus;
 pub mod config;

@@ -162,6 +162,7 @@ impl Node {
             started: clock.now().utc,
             clock,
             wall,
+            data: folder.to_path_buf(),
             history: config.history.enabled.then_some(source),
             field: Arc::clone(&field_counters),
             http: Places::new(config.http.limits),

@@ -121,24 +121,25 @@ pub async fn query(authenticated: Authenticated, Query(asked): Query<HistoryAske
     let authorized = must_read_all(authenticated, &question.topics).await?;
     let source = source(&authorized)?;
     let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
-    let (pieces, mut incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
+    let (pieces, incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
     tokio::task::spawn_blocking(move || {
         answer(&source, question, written, &pieces);
         drop(recall);
     });
-    // The first piece says whether there is an answer at all; from then on an error can only break it off.
-    let first = match incoming.recv().await {
-        Some(Ok(piece)) => piece,
-        Some(Err(error)) => return Err(Problem::unavailable(error.to_string())),
-        None => Bytes::new(),
-    };
+    let body = streamed(incoming).await.map_err(|error| Problem::unavailable(error.to_string()))?;
+    Ok(Rows(format, body))
+}
+
+/// Pieces as the body of an answer. The first says whether there is an answer at all; from then on an error can only break it off.
+pub(super) async fn streamed(mut incoming: mpsc::Receiver<Result<Bytes, io::Error>>) -> Result<Body, io::Error> {
+    let first = incoming.recv().await.transpose()?.unwrap_or_default();
     let stream = futures_util::stream::unfold((Some(first), incoming), |(first, mut incoming)| async {
         match first {
             Some(piece) => Some((Ok(piece), (None, incoming))),
             None => incoming.recv().await.map(|piece| (piece, (None, incoming))),
         }
     });
-    Ok(Rows(format, Body::from_stream(stream)))
+    Ok(Body::from_stream(stream))
 }
 
 /// Goes on only where the caller may read all of what a filter selects: the store answers whole filters, and topics that may not be

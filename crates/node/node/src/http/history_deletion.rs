@@ -46,12 +46,13 @@ pub async fn delete(authenticated: Authenticated, Query(asked): Query<DeletionAs
     let authorized = authenticated.must(Verb::Admin, "$history").await?;
     let now = authorized.app.about.clock.now().utc;
     let to = asked.to.map_or(now, |to| to.resolve(now, now));
-    let from = asked.from.map_or(Timestamp::from_micros(i64::MIN), |from| from.resolve(to, now));
+    let given = asked.from.map(|from| from.resolve(to, now));
+    let from = given.unwrap_or(Timestamp::from_micros(i64::MIN));
     if to < from {
         return Err(Problem::bad_request(format!("from is {from}, expected a time before to, which is {to}")));
     }
     let (who, topic) = (authorized.who(), asked.topic.to_string());
-    let start = if from.micros() == i64::MIN { "the first sample".to_owned() } else { from.to_string() };
+    let start = given.map_or("the first sample".to_owned(), |from| from.to_string());
     let because = asked.why.map(|why| format!(": {why}")).unwrap_or_default();
     let detail = format!("from {start} to {to}{because}");
     let (name, filter, whole) = (who.clone(), topic.clone(), detail.clone());

@@ -8,6 +8,7 @@
 mod access;
 mod arguments;
 mod authorization;
+mod backups;
 mod clock;
 mod command;
 mod compress;
@@ -48,6 +49,7 @@ use crate::wall_clock::WallClock;
 use axum::http::{Method, StatusCode, Uri};
 use axum::{Extension, Router};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tieline_core::Timestamp;
 use tieline_history::HistorySource;
@@ -96,6 +98,8 @@ pub struct About {
     pub clock: Clock,
     /// Whether its wall clock is believed.
     pub wall: WallClock,
+    /// The data folder.
+    pub data: PathBuf,
     /// Where history is kept; none where it is off.
     pub history: Option<HistorySource>,
     /// Sockets of the field.

@@ -6,8 +6,8 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, clock, command, console, control, devices, history, history_deletion, history_import, history_stats,
-    metrics, reload, sessions, status, topics, trace, values,
+    access, backups, clock, command, console, control, devices, history, history_deletion, history_import,
+    history_stats, metrics, reload, sessions, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -196,6 +196,13 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             )
             .problem(409, "The node runs without a configuration file")
             .problem(422, "The file is wrong; detail has every error"),
+        )
+        .get(
+            "/v1/backup",
+            backups::backup,
+            Op::new("backup", "Everything that the data folder holds, as it is now: a tar archive")
+                .about("It is whole where its last entry, backup.json, lists all files before it, with their sums (SHA-256).")
+                .problem(409, "Another backup is under way"),
         )
         .get("/v1/clock", clock::show, Op::new("clock", "What the node's clock says, and whether it is believed"))
         .post(
