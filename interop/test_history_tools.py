@@ -141,7 +141,8 @@ def test_damage_is_found_and_repaired(filled):
     done = run("history", "verify", "--data", node.data)
     assert done["ok"] and len(rows) - 5000 <= done["samples"] < len(rows)
     node.start()
-    assert total(node, "site/#") == done["samples"]
+    # What the damaged chunk had, the journal has still: it is read again from its first record.
+    assert total(node, "site/#") == len(rows)
 
 
 def test_what_is_deleted_is_gone(start_node, tmp_path):

@@ -138,7 +138,7 @@ impl Storage for FolderStorage {
     }
 
     fn erase(&mut self, name: &str, offset: u64, bytes: u64) -> Result<(), StorageError> {
-        const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
         let path = self.folder.join(name);
         let overwrite = || {
             let file = OpenOptions::new().write(true).open(&path)?;

@@ -236,7 +236,7 @@ fn of_no_kind(value: ImportedValue) -> Option<Value> {
 fn hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     let byte = |two: &[u8]| u8::from_str_radix(str::from_utf8(two).ok()?, 16).ok();
-    (digits.len() % 2 == 0).then(|| digits.chunks(2).map(byte).collect())?
+    digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(byte).collect())?
 }
 
 fn csv(file: File) -> Result<Samples, ImportError> {

@@ -13,6 +13,7 @@ mod export;
 mod files;
 mod import;
 mod index;
+mod index_changes;
 mod index_reader;
 mod names;
 mod older;

@@ -9,12 +9,16 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::time::Duration;
 use tieline_access::Verb;
 use tieline_core::Update;
 use tieline_history::NotRecorded;
 use tieline_journal::Sample;
 use tieline_store::{Imported, ImportedValue, reasons};
 use tokio::sync::oneshot;
+
+/// How long an answer waits until what is durable can be read, too.
+const READABLE: Duration = Duration::from_secs(30);
 
 /// A sample as an export with kinds writes it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -72,9 +76,14 @@ pub async fn import(
     let off = || Problem::unavailable("history is off or cannot be opened");
     let handle = handle.await?.ok_or_else(off)?;
     let (told, hears) = oneshot::channel();
-    handle.submit(samples, Box::new(move |stored| drop(told.send(stored.map(drop)))));
+    handle.submit(samples, Box::new(move |stored| drop(told.send(stored))));
     match hears.await.unwrap_or(Err(NotRecorded::Closed)) {
-        Ok(()) => Ok(Answer(Stored { status: Done::Ok, samples: count })),
+        Ok(seq) => {
+            // Who imports much waits for the store, not for a journal that is full.
+            let waited = tokio::task::spawn_blocking(move || handle.wait_stored(seq, READABLE));
+            waited.await.map_err(|error| Problem::unavailable(error.to_string()))?;
+            Ok(Answer(Stored { status: Done::Ok, samples: count }))
+        }
         Err(error @ (NotRecorded::Full | NotRecorded::DiskFull)) => {
             Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, error.to_string()))
         }
