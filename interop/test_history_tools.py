@@ -43,6 +43,11 @@ def total(node, topic="#"):
     return len(json.loads(tieline("history", "query", topic, "--from", "2020-01-01", "--to", "2027-01-01", "--format", "json", "--http", node.http).stdout))
 
 
+def wait_total(node, count, topic="site/#"):
+    """Waits until a node that has started has read its journal."""
+    until(lambda: total(node, topic) == count, lambda: f"{total(node, topic)} of {count}", 30)
+
+
 def killed(seconds, *words):
     """Starts a command and kills it after a time; whether it was still running."""
     process = subprocess.Popen([str(word) for word in (BINARY, *words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -142,7 +147,7 @@ def test_damage_is_found_and_repaired(filled):
     assert done["ok"] and len(rows) - 5000 <= done["samples"] < len(rows)
     node.start()
     # What the damaged chunk had, the journal has still: it is read again from its first record.
-    assert total(node, "site/#") == len(rows)
+    wait_total(node, len(rows))
 
 
 def test_what_is_deleted_is_gone(start_node, tmp_path):
@@ -171,7 +176,7 @@ def test_what_is_deleted_is_gone(start_node, tmp_path):
     assert "tieline_history_deleted_samples_total 360" in node.metrics()
     node.process.stop()
     node.start()
-    assert total(node, "a/#") == 240
+    wait_total(node, 240, "a/#")
     assert tieline("history", "verify", "--data", node.data)
 
 
@@ -193,7 +198,8 @@ def test_a_node_is_backed_up_while_it_runs(filled, start_node, tmp_path):
     kill_again_and_again("restore", archive, "--data", tmp_path / "restored", first=0.002)
     assert run("history", "verify", "--data", tmp_path / "restored")["ok"]
     other = start_node(more=KEEPS, data=tmp_path / "restored")
-    assert total(other, "site/#") == len(rows) and other.get("kept") == 7
+    wait_total(other, len(rows))
+    assert other.get("kept") == 7
     phases = [entry["phase"] for entry in other.request("/v1/audit?limit=3")[1]["entries"]]
     assert "history_import" in phases or "backup" in phases
     # A backup that breaks off has no file.
@@ -214,5 +220,5 @@ def test_a_node_that_is_killed_during_a_backup_goes_on(filled, tmp_path):
     if process.wait(60) != 0:
         assert not (tmp_path / "x.tar").exists()
     node.start()
-    assert total(node, "site/#") == len(rows)
+    wait_total(node, len(rows))
     assert run("backup", "-o", tmp_path / "x.tar", "--http", node.http)["files"] > 3

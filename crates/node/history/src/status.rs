@@ -159,15 +159,13 @@ pub(crate) struct Notes {
     pub(crate) journal_full: bool,
     /// Deletions that wait for the store.
     pub(crate) deletions: VecDeque<Asked>,
-    /// Whether the journal is to begin another segment, so that the last one can be removed.
-    pub(crate) ends_segment: bool,
 }
 
 /// A deletion that was asked for.
 pub(crate) struct Asked {
     pub(crate) what: Deletion,
-    /// The last journal record that there was.
-    pub(crate) upto: Seq,
+    /// The last record of the segment of the journal that was ended for it; none before it was.
+    pub(crate) upto: Option<Seq>,
     pub(crate) answer: SyncSender<Result<Deleted, String>>,
 }
 
@@ -179,6 +177,11 @@ pub(crate) enum Disk {
 }
 
 impl Notes {
+    /// Whether a deletion can be done once the store has the records before it.
+    pub(crate) fn deletes(&self) -> bool {
+        self.deletions.front().is_some_and(|asked| asked.upto.is_some())
+    }
+
     /// How long a write has been on its way to the disk. Says so once where that is too long, and when it is over.
     fn look(&mut self, now: RunningInstant) -> [Option<Duration>; 2] {
         let ages = self.under_way.map(|since| Some(now.since(since?)));

@@ -46,7 +46,7 @@ impl<S: Storage> StoreThread<S> {
             let waits = batch.upto != Seq(0) || self.migrates;
             let (durable, done) = self.board.wait(
                 patience,
-                |notes| waits || !notes.deletions.is_empty() || notes.status.durable >= place || notes.journal_done,
+                |notes| waits || notes.deletes() || notes.status.durable >= place || notes.journal_done,
                 |notes| (notes.status.durable, notes.journal_done),
             );
             let moved = self.gather(durable, &mut batch).and_then(|()| self.store(&mut batch));
@@ -142,7 +142,11 @@ impl<S: Storage> StoreThread<S> {
     fn delete(&mut self, deleting: &mut Deleting) {
         let stored = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.stored);
         let next = |notes: &Notes| {
-            notes.deletions.front().filter(|asked| asked.upto <= stored).map(|asked| asked.what.clone())
+            notes
+                .deletions
+                .front()
+                .filter(|asked| asked.upto.is_some_and(|upto| upto <= stored))
+                .map(|asked| asked.what.clone())
         };
         let Some(what) = self.board.wait(Duration::ZERO, |_| true, next) else { return };
         self.board.write(Disk::Store, true);
@@ -165,7 +169,6 @@ impl<S: Storage> StoreThread<S> {
             if let Ok(done) = &done {
                 notes.status.deleted_samples += done.samples;
             }
-            notes.ends_segment = true;
             // Who has gone needs no answer.
             let _ = notes.deletions.pop_front().map(|asked| asked.answer.try_send(done));
         });

@@ -110,7 +110,7 @@ impl HistoryHandle {
     }
 
     /// Asks the store to delete samples, with all that is durable by now; the answer comes when their bytes are gone from chunks. The
-    /// journal lets go of them with its next records. Nothing comes where the history is closed before, or too many deletions wait.
+    /// journal lets go of them with its next record. Nothing comes where the history is closed before, or too many deletions wait.
     #[must_use]
     pub fn delete(&self, what: Deletion) -> Receiver<Result<Deleted, String>> {
         let (answer, answered) = sync_channel(1);
@@ -118,8 +118,7 @@ impl HistoryHandle {
             if notes.store_done || notes.deletions.len() >= DELETIONS_MAX {
                 return;
             }
-            let upto = notes.status.durable;
-            notes.deletions.push_back(Asked { what, upto, answer });
+            notes.deletions.push_back(Asked { what, upto: None, answer });
         });
         answered
     }
