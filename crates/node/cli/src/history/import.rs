@@ -1,4 +1,4 @@
-//! `tieline history import`: values of files into a history. What is there already is stored once, so that it can be repeated.
+//! `tieline history import`: values of files into a history. What is there already counts once, so that it can be repeated.
 
 use super::args::ImportArgs;
 use crate::answer::say;

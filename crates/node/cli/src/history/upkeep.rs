@@ -48,7 +48,7 @@ fn verified_text(seen: &VerifiedHistory) -> String {
     }
     lines.push(match seen.is_whole() {
         true => "ok".to_owned(),
-        false => format!("DAMAGED: {} faults, {} samples cannot be read", seen.fault_count, seen.lost_samples),
+        false => format!("DAMAGED: faults {}, samples that cannot be read {}", seen.fault_count, seen.lost_samples),
     });
     lines.join("\n")
 }
@@ -89,10 +89,7 @@ fn repaired_text(done: &RepairedHistory) -> String {
         lines.push("the index was made again of the files of chunks".to_owned());
     }
     if done.removed_chunks > 0 {
-        lines.push(format!(
-            "{} chunks were removed; {} of their samples were known",
-            done.removed_chunks, done.lost_samples
-        ));
+        lines.push(format!("chunks removed {}, samples lost with them {}", done.removed_chunks, done.lost_samples));
     }
     if done.unnamed_bytes > 0 {
         lines.push(format!("{} bytes are of no known topic and were left where they are", done.unnamed_bytes));

@@ -50,7 +50,7 @@ pub struct Stored {
     samples: usize,
 }
 
-/// Stores samples; each that is there already is stored once.
+/// Stores samples; each that is there already counts once.
 pub async fn import(
     authenticated: Authenticated,
     Json(given): Json<Vec<SampleGiven>>,

@@ -83,7 +83,7 @@ fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
             "/v1/history",
             history_import::import,
             Op::new("importHistory", "Stores samples of the past; answered when they are stored")
-                .about("A sample that the history has already, with the same topic, time, value and quality, is stored once: a call \
+                .about("A sample that the history has already, with the same topic, time, value and quality, counts once: a call \
                         can be repeated. Last values do not change, and subscribers are not told.")
                 .problem(400, "The body is no JSON, or a sample is wrong; detail has its number")
                 .problem(507, FULL),
