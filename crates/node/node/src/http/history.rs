@@ -200,6 +200,8 @@ pub async fn query(
         let asked = HistoryQuery { limit: question.limit.filter(|_| limit.is_none()), ..question };
         let mut rows = reader.query(asked).map_err(|e| e.to_string())?;
         let Some(limit) = limit else {
+            // Its pieces are read once it is known that there is no next page.
+            drop(tell_next);
             return export(rows.take_while(|_| !gone.is_closed()), format, out).map(drop).map_err(|e| e.to_string());
         };
         let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
