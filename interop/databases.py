@@ -23,18 +23,34 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def family(pid):
+    """A process and all that descend from it: each backend of PostgreSQL is in a session of its own."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(words[1]), []).append(int(stat.parent.name))
+    found = [pid]
+    for one in found:
+        found += parents.get(one, [])
+    return found
+
+
 class Server:
-    """A process in a group of its own: it is killed, stopped and continued with its children."""
+    """A process that is killed, stopped and continued with its children."""
 
     def spawn(self, command, log):
         with open(log, "ab") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def signal(self, number):
-        try:
-            os.killpg(self.process.pid, number)
-        except ProcessLookupError:
-            pass
+        for pid in family(self.process.pid):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
 
     def kill(self):
         """Ends it as a power failure would."""
