@@ -150,7 +150,7 @@ mod tests {
         };
         let time = "\"1970-01-01T00:00:00.007Z\"";
         let point = shown(Datum::Float(1.5), Quality::AWAY);
-        let value = format!("{{\"v\":1.5,\"q\":\"bad\",\"why\":[\"offline\",\"away\"],\"t\":{time}}}");
+        let value = format!("{{\"v\":1.5,\"q\":\"bad\",\"why\":[\"away\"],\"t\":{time}}}");
         assert_eq!(point, format!("{{\"topic\":\"a\",\"kind\":\"point\",\"value\":{value},\"updated\":{time}}}"));
         let text = shown(Datum::Opaque(b"open".to_vec().into()), Quality::GOOD);
         assert_eq!(text, format!("{{\"topic\":\"a\",\"kind\":\"text\",\"value\":\"open\",\"updated\":{time}}}"));
