@@ -1,4 +1,4 @@
-"""History in other people's databases: each sample once, whoever is killed, away, slow or restored."""
+"""History in other people's databases: each sample once, also if the node or a database is killed, away, slow or restored."""
 
 import json
 import shutil

@@ -3,7 +3,7 @@
 //! In: rows in the order of their sequences, and the sequence up to which a batch reaches. Out: up to which sequence a
 //! database has everything, read from where the batches went.
 //!
-//! Where a database has transactions, a batch and its sequence are one: whoever is killed, the next connection goes on behind the
+//! Where a database has transactions, a batch and its sequence are one: if either is killed, the next connection goes on behind the
 //! last batch that is there. Where it has none, the sequence is in a file, and the last batch may be written again.
 //!
 //! Never: a thread, another attempt, a decision about which samples are written.

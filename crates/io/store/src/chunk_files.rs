@@ -42,6 +42,12 @@ pub fn file_name(number: u32, day: Option<i32>) -> String {
     }
 }
 
+/// The number of a file of chunks or of a day file; none of other names.
+fn number_of(name: &str) -> Option<u32> {
+    let stem = name.strip_suffix(SUFFIX).or_else(|| name.strip_suffix(DAY_SUFFIX))?;
+    stem.rsplit('-').next()?.parse().ok()
+}
+
 /// The file that is written, and its folder.
 pub struct ChunkFiles<S> {
     storage: S,
@@ -53,12 +59,17 @@ pub struct ChunkFiles<S> {
 
 impl<S: Storage> ChunkFiles<S> {
     /// Goes on with the last of the files that the index knows. What is behind their chunks was never committed and is removed, and
-    /// so are files that it does not know.
+    /// so are files that it does not know. `given` is the last number that the index gave to a file.
     ///
     /// # Errors
-    /// The folder failed.
-    pub fn open(mut storage: S, known: &[FileRow], file_bytes_max: u64) -> Result<Self, StorageError> {
+    /// The folder failed, or has a file that this index never gave a number to: then the index was lost, and nothing is removed.
+    pub fn open(mut storage: S, known: &[FileRow], given: u32, file_bytes_max: u64) -> Result<Self, StoreError> {
         let names = storage.list()?;
+        if let Some(name) = names.iter().find(|name| number_of(name).is_some_and(|number| number > given)) {
+            return Err(StoreError::Damaged(format!(
+                "{name} is not of this index, expected the index that it was made with"
+            )));
+        }
         let known_names: HashSet<String> = known.iter().map(|file| file_name(file.number, file.day)).collect();
         let is_ours = |name: &&String| [SUFFIX, DAY_SUFFIX, PART_SUFFIX].iter().any(|suffix| name.ends_with(suffix));
         for name in names.iter().filter(is_ours).filter(|name| !known_names.contains(*name)) {
@@ -79,7 +90,7 @@ impl<S: Storage> ChunkFiles<S> {
             // One that is shorter is damaged: nothing is written behind a hole.
             Ok(_) => {}
             Err(error) if error.kind == StorageErrorKind::Missing => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
         Ok(files)
     }
@@ -159,7 +170,7 @@ mod tests {
     fn what_was_not_committed_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();
         let open =
-            |known: &[FileRow]| ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), known, 10).unwrap();
+            |known: &[FileRow]| ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), known, 6, 10).unwrap();
         let append = |files: &mut ChunkFiles<_>, bytes, fresh| files.append(bytes, || Ok(fresh)).unwrap();
         let mut files = open(&[]);
         assert_eq!(append(&mut files, b"abcd", 1), (1, 0));
@@ -184,5 +195,9 @@ mod tests {
         let mut files = open(&[row(1, 12), row(5, 1)]);
         assert_eq!((append(&mut files, b"s", 6), day.exists()), ((6, 0), false));
         files.remove(&[row(1, 0), row(9, 0)]).unwrap();
+        // Another index than that of the files is not theirs, and removes none.
+        let lost = ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), &[], 5, 10);
+        assert!(matches!(lost.map(drop), Err(StoreError::Damaged(_))));
+        assert!(folder.path().join(file_name(6, None)).exists());
     }
 }

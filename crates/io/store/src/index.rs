@@ -293,13 +293,17 @@ impl Index {
     /// # Errors
     /// `Full`, or the file failed.
     pub fn new_file(&mut self) -> Result<u32, StoreError> {
-        let next: u32 = self.db.query_row(
-            "SELECT 1 + max(coalesce((SELECT max(id) FROM files), 0), coalesce((SELECT value FROM state WHERE key = 'file'), 0))",
-            [],
-            |row| row.get(0),
-        )?;
+        let next = self.last_file()? + 1;
         set_state(&self.db, "file", next.into())?;
         Ok(next)
+    }
+
+    /// The last number that a file got; 0 before the first.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn last_file(&self) -> Result<u32, StoreError> {
+        Ok(state(&self.db, "file")?.and_then(|number| u32::try_from(number).ok()).unwrap_or(0))
     }
 
     /// Enters a day file that is durable, in place of chunks that it was made of. Until `ready` no other is to be made of the day.

@@ -172,8 +172,8 @@ fn a_day_file_takes_the_place_of_chunks() {
     index.commit(&[chunk(2, 7, 8, 2)], 2, None).unwrap();
     assert_eq!(index.remove_before(at(10), 0).unwrap().samples, 0);
     let number = index.new_file().unwrap();
-    assert_eq!((number, index.new_file().unwrap()), (3, 4));
-    let file = FileRow { number, bytes: 77, day: Some(0) };
+    assert_eq!((number, index.new_file().unwrap()), (1, 2));
+    let file = FileRow { number: 3, bytes: 77, day: Some(0) };
     let rows = [ChunkRow { day: Some(0), extent: Extent { file: 3, offset: 0, bytes: 77 }, ..chunk(1, 0, 9, 3) }];
     let before = index.bytes().unwrap();
     let empty = index.commit_day(file, &rows, &replaced, at(50)).unwrap();

@@ -1,6 +1,6 @@
 //! Moves what an earlier release stored, a page at a time, between what comes in. It goes on after a restart where it was.
 
-use super::Columns;
+use super::{Columns, HOUR_US};
 use crate::store::{Migration, StoreError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,6 @@ use tracing::info;
 
 /// Samples of one step.
 const PAGE_SAMPLES: u32 = 65_536;
-/// Microseconds of an hour: chunks of what is moved begin with one, as chunks of what comes in.
-const HOUR_US: i64 = 3_600_000_000;
 /// The name of the older store once all of it was moved.
 const MOVED_FILE: &str = "history.db.moved";
 

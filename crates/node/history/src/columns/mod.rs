@@ -46,6 +46,8 @@ const CLOSED_AFTER: Duration = Duration::from_secs(3600);
 const SEALED_EVERY: Duration = Duration::from_secs(600);
 /// How long a day file stays before late samples are merged into another.
 const MERGED_AFTER: Duration = Duration::from_secs(6 * 3600);
+/// Microseconds of an hour: chunks and the parts of a day file begin with one.
+const HOUR_US: i64 = 3_600_000_000;
 const MICROSECOND: Duration = Duration::from_micros(1);
 /// How far the bound of age moves before chunks are looked for that are behind it.
 const CUTOFF_STEP: Duration = Duration::from_secs(60);
@@ -98,7 +100,7 @@ impl<S: Storage> Columns<S> {
         file_bytes: u64,
     ) -> Result<Self, StoreError> {
         let mut index = Index::open(&folder_of(data).join(INDEX_FILE))?;
-        let files = ChunkFiles::open(storage, &index.files()?, file_bytes).map_err(tieline_store::StoreError::from)?;
+        let files = ChunkFiles::open(storage, &index.files()?, index.last_file()?, file_bytes)?;
         let mover = Mover::open(data, &mut index)?;
         let position = Seq(index.position()?);
         live.open(Heads::new(HeadLimits { bytes_max: memory_bytes, ..HeadLimits::default() }));
@@ -124,7 +126,12 @@ impl<S: Storage> Columns<S> {
     /// A day file takes the place of the chunks that it was made of.
     fn enter_day(&mut self, day: i32, done: Compacted, now: Timestamp) -> Result<(), StoreError> {
         let Compacted { file, rows, replaced, samples } = done;
-        let empty = self.index.commit_day(file, &rows, &replaced, now.later(MERGED_AFTER))?;
+        let entered = self.index.commit_day(file, &rows, &replaced, now.later(MERGED_AFTER));
+        if entered.is_err() {
+            // Another is written the next time.
+            self.files.remove(&[file]).map_err(tieline_store::StoreError::from)?;
+        }
+        let empty = entered?;
         self.files.remove(&empty).map_err(tieline_store::StoreError::from)?;
         self.index.forget(&empty)?;
         self.written_bytes += file.bytes;

@@ -1,10 +1,8 @@
 //! The hours of a topic's day in a day file: what each of them says of itself, in the index.
 
+use super::HOUR_US;
 use tieline_core::{Cursor, Timestamp, varint};
 use tieline_series::{Column, SeriesError, Span, Summary};
-
-/// Microseconds of an hour.
-const HOUR_US: i64 = 3_600_000_000;
 
 /// Samples of an hour.
 #[derive(Clone, Debug, PartialEq)]

@@ -475,6 +475,18 @@ fn a_store_that_is_none_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let open = || Columns::open(folder.path(), Live::default(), MEMORY, FILE).map(drop);
     open().unwrap();
+    // Without its index, what is there is not taken for rubbish.
+    let mut store = Columns::open(folder.path(), Live::default(), MEMORY, FILE).unwrap();
+    store.append(&[entry(1, "a", 1, 1, Quality::GOOD)], Seq(1)).unwrap();
+    store.live.with(|heads| heads.seal_all());
+    store.flush().unwrap();
+    drop(store);
+    for part in ["index.db", "index.db-wal", "index.db-shm"] {
+        let _ = std::fs::remove_file(folder_of(folder.path()).join(part));
+    }
+    let error = open().unwrap_err();
+    assert!(error.to_string().contains("0000000001.chunks is not of this index"), "{error}");
+    assert!(folder_of(folder.path()).join("0000000001.chunks").exists());
     std::fs::write(folder_of(folder.path()).join("index.db"), [7; 4096]).unwrap();
     let error = open().unwrap_err();
     assert!(matches!(error, StoreError::Failed(_)) && error.to_string().contains("is damaged"), "{error}");
