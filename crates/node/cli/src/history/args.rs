@@ -58,7 +58,7 @@ pub struct HistoryArgs {
     /// Most rows [default: all, through a node 10000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub limit: Option<u64>,
-    /// Write to a file; parquet needs this, or a pipe
+    /// Write to a file; parquet and arrow need this, or a pipe
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -111,6 +111,8 @@ pub enum Format {
     Json,
     /// Apache Parquet
     Parquet,
+    /// A stream of Apache Arrow (IPC)
+    Arrow,
 }
 
 /// What stands for a bucket without samples.

@@ -26,8 +26,9 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// Prints recorded values.
 pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
     let HistoryVerb::Query(args) = verb;
-    if format_of(args) == Format::Parquet && args.output.is_none() && io::stdout().is_terminal() {
-        bail!("parquet is not for a terminal, expected --output FILE or a pipe");
+    let is_binary = matches!(format_of(args), Format::Parquet | Format::Arrow);
+    if is_binary && args.output.is_none() && io::stdout().is_terminal() {
+        bail!("{} is not for a terminal, expected --output FILE or a pipe", format_word(format_of(args)));
     }
     match &args.data {
         Some(folder) => read(folder, args)?,
@@ -78,7 +79,8 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let reader = HistoryReader::open(folder).with_context(|| folder.display().to_string())?;
     let mut rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
-    match export(rows.by_ref(), store_format(format_of(args)), BufWriter::with_capacity(PIECE_BYTES, &mut out)) {
+    let written = BufWriter::with_capacity(PIECE_BYTES, &mut out);
+    match export(&mut rows, store_format(format_of(args)), || true, written) {
         Ok(_) => {
             if rows.damaged() > 0 {
                 eprintln!("{} samples are missing: their chunks are damaged", rows.damaged());
@@ -154,6 +156,7 @@ const fn format_word(format: Format) -> &'static str {
         Format::Csv => "csv",
         Format::Json => "json",
         Format::Parquet => "parquet",
+        Format::Arrow => "arrow",
     }
 }
 
@@ -163,6 +166,7 @@ const fn store_format(format: Format) -> tieline_store::Format {
         Format::Csv => tieline_store::Format::Csv,
         Format::Json => tieline_store::Format::Json,
         Format::Parquet => tieline_store::Format::Parquet,
+        Format::Arrow => tieline_store::Format::Arrow,
     }
 }
 

@@ -17,7 +17,7 @@ use tieline_core::{
 };
 use tieline_journal::Seq;
 use tieline_series::Sample;
-use tieline_store::{FolderStorage, OLDER_FILE, Place, Row};
+use tieline_store::{Answer as _, Fields, FolderStorage, OLDER_FILE, Piece, Place, Row};
 
 const MEMORY: usize = 1 << 20;
 const FILE: u64 = 1 << 20;
@@ -60,8 +60,38 @@ impl Stored {
     }
 }
 
+/// Rows, one by one and as they lie together.
 fn ask(reader: &HistoryReader, query: HistoryQuery) -> Vec<Row> {
-    reader.query(query).unwrap().collect::<Result<_, _>>().unwrap()
+    let mut answer = reader.query(query.clone()).unwrap();
+    let mut pieces = Vec::new();
+    let topics = answer.topics();
+    while let Some(piece) = answer.piece() {
+        pieces.push(piece.unwrap());
+    }
+    let rows: Vec<Row> = reader.query(query).unwrap().collect::<Result<_, _>>().unwrap();
+    assert!(rows.iter().all(|row| topics.contains(&row.topic)));
+    let plain = |row: &Row| format!("{} {:?} {} {}", row.topic, row.point, row.is_payload, row.count);
+    let spread: Vec<String> = pieces.into_iter().flat_map(rows_of).map(|row| plain(&row)).collect();
+    assert_eq!(spread, rows.iter().map(plain).collect::<Vec<_>>());
+    rows
+}
+
+fn rows_of(piece: Piece) -> Vec<Row> {
+    match piece {
+        Piece::Row(row) => vec![row],
+        Piece::Samples(topic, Fields { times, kinds, qualities, floats, integers, blobs }) => {
+            let fields = tieline_series::Fields { times, kinds, qualities, floats, integers, blobs };
+            let column = tieline_series::Column::try_from(fields).unwrap();
+            let row = |sample: Sample| Row {
+                topic: topic.clone(),
+                point: Point { value: sample.datum.into_value(), quality: sample.quality, time: sample.time },
+                is_payload: false,
+                count: 1,
+                number: 0,
+            };
+            column.iter().map(row).collect()
+        }
+    }
 }
 
 /// `time value` of each row.

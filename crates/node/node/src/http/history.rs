@@ -16,7 +16,7 @@ use tieline_history::{Aggregate, Fill, HistoryQuery, HistorySource, Order, calen
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, of_word, words_schema, write_form};
 use tieline_service::parameters;
-use tieline_store::{Format, Place, PlaceError, Row, StoreError, export};
+use tieline_store::{Format, Place, PlaceError, Row, RowPage, StoreError, export};
 use tokio::sync::oneshot;
 
 /// Topics and filters of a request.
@@ -161,7 +161,7 @@ impl Output for Rows {
         for (_, format) in Format::ALL {
             let schema = match format {
                 Format::Json => schemas.written::<Vec<Sample>>(),
-                Format::Csv | Format::Table | Format::Parquet => serde_json::Value::Null,
+                Format::Csv | Format::Table | Format::Parquet | Format::Arrow => serde_json::Value::Null,
             };
             let media_type = format.media_type();
             operation.content(200, media_type.split(';').next().unwrap_or(media_type), schema);
@@ -202,11 +202,11 @@ pub async fn query(
         let Some(limit) = limit else {
             // Its pieces are read once it is known that there is no next page.
             drop(tell_next);
-            return export(rows.take_while(|_| !gone.is_closed()), format, out).map(drop).map_err(|e| e.to_string());
+            return export(&mut rows, format, || !gone.is_closed(), out).map(drop).map_err(|e| e.to_string());
         };
         let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
         let _ = tell_next.send(next);
-        export(page.into_iter().map(Ok), format, out).map(drop).map_err(|e| e.to_string())
+        export(&mut RowPage::from(page), format, || true, out).map(drop).map_err(|e| e.to_string())
     });
     let body = made.await?;
     // The page was whole before its first piece.
