@@ -133,3 +133,18 @@ def answer_half(listener, whole):
         connection.recv(65536)
         half = whole[: len(whole) - 8]
         connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"%x\r\n" % len(half) + half + b"\r\n")
+
+
+def test_states_stand_until_the_next(node):
+    with Paho(node) as client:
+        for second, state, quality in [(0, "open", "good"), (30, "closed", "good"), (40, "closed", "bad"), (50, "open", "good")]:
+            client.publish("plant/breaker", json.dumps({"v": state, "q": quality, "t": at(second).isoformat()}), qos=1)
+    node.wait_history("plant/breaker", t=at(50).isoformat().replace("+00:00", ".000Z"))
+    words = ["history", "states", "plant/breaker", "--from", at(10).isoformat(), "--to", at(70).isoformat(), "--json"]
+    for where in [["--http", node.http], ["--data", node.data]]:
+        rows = json.loads(tieline(*words, *where).stdout)
+        found = [(row["v"], row["q"], row["seconds"], row["share"], row["count"]) for row in rows]
+        share = pytest.approx
+        assert found == [("open", "good", 40, share(2 / 3), 1), ("closed", "good", 10, share(1 / 6), 1), (None, "bad", 10, share(1 / 6), 1)]
+    status, answer = node.request(f"/v1/history/states?topic=plant/power&from={at(0).strftime('%Y-%m-%dT%H:%M:%SZ')}&every=1m&format=csv")
+    assert status == 200 and answer.splitlines()[0] == "topic,time,value,quality,seconds,share,count" and len(answer.splitlines()) > COUNT

@@ -215,7 +215,7 @@ fn csv(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write
     Ok(count)
 }
 
-fn value_cell(value: &Value) -> String {
+pub(crate) fn value_cell(value: &Value) -> String {
     let text = plain(value);
     match value {
         Value::Text(_) => harmless(&text).into_owned(),
@@ -224,7 +224,7 @@ fn value_cell(value: &Value) -> String {
 }
 
 /// A text as a spreadsheet shows it and computes nothing: one that would be a formula there begins with an apostrophe.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     // Some programs pass over blanks before a formula.
     let begins = |signs: &[char]| text.trim_start_matches([' ', '\u{a0}']).starts_with(signs);
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);

@@ -18,6 +18,7 @@ mod index_reader;
 mod older;
 mod parquet_file;
 mod row;
+mod state_rows;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use index::{ChunkRow, DAY_US, FileRow, Index, Moved, Removed};
 pub use index_reader::IndexReader;
 pub use older::{OlderStore, Page};
 pub use row::{Place, PlaceError, Row};
+pub use state_rows::{STATE_FORMATS, StateRow, export_states};
 pub use table::Piece;
 
 /// The folder of the chunks and their index below a node's data folder.

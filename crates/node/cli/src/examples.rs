@@ -124,6 +124,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "history states",
+        &[
+            "tieline history states demo/feeder1/relay/breaker --from 7d",
+            "tieline history states 'demo/+/relay/breaker' --from 30d --every 1d --tz Europe/Madrid --format csv",
+        ],
+    ),
+    (
         "command",
         &[
             "tieline command demo/feeder2/relay/breaker open",

@@ -39,6 +39,7 @@ pub use columns::instant::Latest;
 pub use columns::question::{HistoryQuery, Order};
 pub use columns::reader::{HistoryReader, HistorySource};
 pub use columns::rows::Rows;
+pub use columns::state_rows::States;
 pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding};
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};

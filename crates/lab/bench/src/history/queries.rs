@@ -81,7 +81,7 @@ pub struct Row {
     /// From the acknowledgement until questions see the points, while they are recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queryable_ms_p99: Option<f64>,
-    /// All samples of a topic's day, files not in the page cache.
+    /// All samples of a topic's day as a stream of Arrow, files not in the page cache.
     pub day_cold_ms: f64,
     /// The same again.
     pub day_warm_ms: f64,
@@ -274,15 +274,16 @@ impl Bench {
         for n in 0..TRIES {
             let topic = self.topics.get(n * 7919 % self.topics.len()).context("a topic")?;
             self.chill()?;
-            cold.push(timed(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
-            warm.push(timed(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
+            cold.push(exported(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
+            warm.push(exported(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
             let hours = self.topics.len() as u64 * 24;
             hourly_day.push(timed(&reader()?, hourly(day("bench/#")?), hours)?);
             let all = HistoryQuery { to: at(days * DAY_S), ..day("bench/#")? };
             hourly_all.push(timed(&reader()?, hourly(all), hours * self.options.days as u64)?);
         }
         let all = HistoryQuery { to: at(days * DAY_S), ..day("bench/#")? };
-        let (scanned_ms, arrow_ms) = (scanned(&reader()?, all.clone(), self.points())?, exported(&reader()?, all)?);
+        let (scanned_ms, arrow_ms) =
+            (scanned(&reader()?, all.clone(), self.points())?, exported(&reader()?, all, self.points())?);
         Ok(Asked {
             day_cold_ms: short(median(&cold)),
             day_warm_ms: short(median(&warm)),
@@ -328,11 +329,13 @@ fn scanned(reader: &HistoryReader, query: HistoryQuery, expect: u64) -> Result<f
     Ok(took)
 }
 
-/// Milliseconds until an answer was written as a stream of Arrow.
-fn exported(reader: &HistoryReader, query: HistoryQuery) -> Result<f64> {
+/// Milliseconds until an answer was written as a stream of Arrow; as many rows as are expected.
+fn exported(reader: &HistoryReader, query: HistoryQuery, expect: u64) -> Result<f64> {
     let began = Instant::now();
-    export(&mut reader.query(query)?, Format::Arrow, || true, std::io::sink())?;
-    Ok(began.elapsed().as_secs_f64() * 1000.0)
+    let count = export(&mut reader.query(query)?, Format::Arrow, || true, std::io::sink())?;
+    let took = began.elapsed().as_secs_f64() * 1000.0;
+    ensure!(count == expect, "{count} rows, expected {expect}");
+    Ok(took)
 }
 
 /// Processor time of this process's threads of that name so far.

@@ -1,5 +1,6 @@
 //! The command line of `tieline history`.
 
+use super::states::StatesArgs;
 use crate::args::HttpArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -10,6 +11,8 @@ use tieline_history::Fill;
 pub enum HistoryVerb {
     /// Print the recorded values of a topic, or of all topics that a filter selects
     Query(HistoryArgs),
+    /// Print how long topics were in each state
+    States(StatesArgs),
 }
 
 /// In which order rows come.

@@ -18,6 +18,7 @@ mod devices;
 mod field;
 mod forwarded;
 mod history;
+mod history_states;
 mod instant;
 mod logins;
 mod metrics;
