@@ -235,20 +235,24 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Appends a row as a JSON object.
+pub fn write_row(row: &Row, text: &mut String) {
+    text.push_str("{\"topic\":");
+    json_string(&row.topic, text);
+    text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
+    let _ = write!(text, ",\"count\":{},", row.count);
+    // The point's own members follow: its opening brace is dropped.
+    let at = text.len();
+    row.point.write_json(text);
+    text.remove(at);
+}
+
 fn json(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
     let mut text = String::new();
     let mut count = 0;
     for row in rows {
-        let row = row?;
         text.push_str(if count == 0 { "[\n" } else { ",\n" });
-        text.push_str("{\"topic\":");
-        json_string(&row.topic, &mut text);
-        text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
-        let _ = write!(text, ",\"count\":{},", row.count);
-        // The point's own members follow: its opening brace is dropped.
-        let at = text.len();
-        row.point.write_json(&mut text);
-        text.remove(at);
+        write_row(&row?, &mut text);
         out.write_all(text.as_bytes())?;
         text.clear();
         count += 1;

@@ -26,7 +26,7 @@ mod tests;
 pub use chunk_files::{ChunkFiles, Extent, file_name, read_chunk};
 pub use day_file::{DayFile, DayPlace, DayWriter, Fields};
 pub use error::StoreError;
-pub use export::{Answer, ExportError, Format, RowPage, export};
+pub use export::{Answer, ExportError, Format, RowPage, export, write_row};
 pub use files::FolderStorage;
 pub use index::{ChunkRow, DAY_US, FileRow, Index, Moved, Removed};
 pub use index_reader::IndexReader;

@@ -124,6 +124,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "history tail",
+        &["tieline history tail 'demo/+/relay/breaker' --from 1h", "tieline history tail 'demo/#' --json | jq .v"],
+    ),
+    (
         "history states",
         &[
             "tieline history states demo/feeder1/relay/breaker --from 7d",

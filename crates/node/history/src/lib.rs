@@ -30,6 +30,7 @@ mod running;
 mod status;
 mod store;
 mod store_thread;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -46,5 +47,6 @@ pub use queue::{NotRecorded, Receipt};
 pub use running::RunningInstant;
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
 pub use store::{Migration, Retention, StoreError};
+pub use tail::{TAIL_ROWS_MAX, Tailed, tail};
 pub use tieline_series::{Aggregate, Datum, Sample};
 pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

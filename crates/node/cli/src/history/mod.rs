@@ -2,6 +2,7 @@
 
 pub mod args;
 mod states;
+mod tail;
 
 use crate::api::now;
 use crate::args::HttpArgs;
@@ -30,6 +31,7 @@ pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
     match verb {
         HistoryVerb::Query(args) => query(args)?,
         HistoryVerb::States(args) => states::states(args)?,
+        HistoryVerb::Tail(args) => tail::tail(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
