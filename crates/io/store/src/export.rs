@@ -45,6 +45,16 @@ impl Format {
     }
 }
 
+/// Whether rows say what their values are, so that an import takes them exactly: a last column, or member, `kind`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kinds {
+    /// They do not.
+    #[default]
+    Untold,
+    /// They do, but in tables.
+    Told,
+}
+
 /// Why an export ended early.
 #[derive(Debug)]
 pub enum ExportError {
@@ -84,13 +94,14 @@ impl From<io::Error> for ExportError {
 pub fn export<W: Write + Send>(
     rows: impl Iterator<Item = Result<Row, StoreError>>,
     format: Format,
+    kinds: Kinds,
     mut out: W,
 ) -> Result<u64, ExportError> {
     let count = match format {
         Format::Table => table(rows, &mut out),
-        Format::Csv => csv(rows, &mut out),
-        Format::Json => json(rows, &mut out),
-        Format::Parquet => parquet_file::write(rows, &mut out),
+        Format::Csv => csv(rows, kinds, &mut out),
+        Format::Json => json(rows, kinds, &mut out),
+        Format::Parquet => parquet_file::write(rows, kinds, &mut out),
     }?;
     out.flush()?;
     Ok(count)
@@ -137,28 +148,34 @@ fn table(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Wri
     Ok(count)
 }
 
-fn csv(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
+fn csv(
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    kinds: Kinds,
+    out: &mut impl Write,
+) -> Result<u64, ExportError> {
     let mut csv = csv::Writer::from_writer(out);
     let failed = |error: csv::Error| ExportError::Write(error.into());
-    csv.write_record(["topic", "time", "value", "quality", "why", "count"]).map_err(failed)?;
+    // The last one is for kinds alone.
+    let told = CSV_COLUMNS.len() - usize::from(kinds == Kinds::Untold);
+    csv.write_record(CSV_COLUMNS.iter().take(told)).map_err(failed)?;
     let mut count = 0;
     for row in rows {
         let row = row?;
         let why: Vec<&str> = row.point.quality.reasons().collect();
-        csv.write_record([
-            &*harmless(&row.topic),
-            &row.point.time.to_string(),
-            &value_cell(&row.point.value),
-            row.point.quality.validity().name(),
-            &why.join(" "),
-            &row.count.to_string(),
-        ])
-        .map_err(failed)?;
+        let (time, rows) = (row.point.time.to_string(), row.count.to_string());
+        let (topic, value) = (harmless(&row.topic), value_cell(&row.point.value));
+        let quality = row.point.quality.validity().name();
+        let cells: [&str; CSV_COLUMNS.len()] =
+            [&topic, &time, &value, quality, &why.join(" "), &rows, row.kind().name()];
+        csv.write_record(cells.iter().take(told)).map_err(failed)?;
         count += 1;
     }
     csv.flush()?;
     Ok(count)
 }
+
+/// The columns of CSV.
+const CSV_COLUMNS: [&str; 7] = ["topic", "time", "value", "quality", "why", "count", "kind"];
 
 fn value_cell(value: &Value) -> String {
     let text = plain(value);
@@ -169,7 +186,7 @@ fn value_cell(value: &Value) -> String {
 }
 
 /// A text as a spreadsheet shows it and computes nothing: one that would be a formula there begins with an apostrophe.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     // Some programs pass over blanks before a formula.
     let begins = |signs: &[char]| text.trim_start_matches([' ', '\u{a0}']).starts_with(signs);
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
@@ -180,7 +197,11 @@ fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn json(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
+fn json(
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    kinds: Kinds,
+    out: &mut impl Write,
+) -> Result<u64, ExportError> {
     let mut text = String::new();
     let mut count = 0;
     for row in rows {
@@ -190,6 +211,9 @@ fn json(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Writ
         json_string(&row.topic, &mut text);
         text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
         let _ = write!(text, ",\"count\":{},", row.count);
+        if kinds == Kinds::Told {
+            let _ = write!(text, "\"kind\":\"{}\",", row.kind().name());
+        }
         // The point's own members follow: its opening brace is dropped.
         let at = text.len();
         row.point.write_json(&mut text);
@@ -229,7 +253,7 @@ mod tests {
         let shown = cells.map(|x| cell(&Value::Float(x)));
         assert_eq!(shown, ["1176.9", "47.4", "0.1", "-2.0", "1e300", "0.333333333333333"]);
         let mut out = Vec::new();
-        assert_eq!(export(std::iter::empty(), Format::Table, &mut out).unwrap(), 0);
+        assert_eq!(export(std::iter::empty(), Format::Table, Kinds::Untold, &mut out).unwrap(), 0);
         assert_eq!(out, b"none\n");
     }
 

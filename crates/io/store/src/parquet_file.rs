@@ -1,6 +1,6 @@
 //! Rows as a Parquet file: row groups of a bounded size, dictionary and zstd.
 
-use crate::export::{ExportError, plain};
+use crate::export::{ExportError, Kinds, plain};
 use crate::{Row, StoreError};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
@@ -23,14 +23,18 @@ const SCHEMA: &str = "
         OPTIONAL BYTE_ARRAY text (UTF8);
         REQUIRED BYTE_ARRAY quality (UTF8);
         REQUIRED INT32 why;
-        REQUIRED INT64 count;
+        REQUIRED INT64 count;{kind}
     }";
+const KIND: &str = "
+        REQUIRED BYTE_ARRAY kind (UTF8);";
 
 pub(crate) fn write<W: Write + Send>(
     rows: impl Iterator<Item = Result<Row, StoreError>>,
+    kinds: Kinds,
     out: &mut W,
 ) -> Result<u64, ExportError> {
-    let schema = Arc::new(parse_message_type(SCHEMA).map_err(said)?);
+    let schema = SCHEMA.replace("{kind}", if kinds == Kinds::Told { KIND } else { "" });
+    let schema = Arc::new(parse_message_type(&schema).map_err(said)?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_created_by("tieline".to_owned());
@@ -60,6 +64,7 @@ struct Columns {
     quality: Vec<ByteArray>,
     why: Vec<i32>,
     count: Vec<i64>,
+    kind: Vec<ByteArray>,
 }
 
 impl Columns {
@@ -80,6 +85,7 @@ impl Columns {
         self.quality.push(ByteArray::from(row.point.quality.validity().name()));
         self.why.push(row.point.quality.reason_bits().into());
         self.count.push(i64::try_from(row.count).unwrap_or(i64::MAX));
+        self.kind.push(ByteArray::from(row.kind().name()));
     }
 
     /// Writes what is held as a row group, and holds nothing then.
@@ -95,6 +101,8 @@ impl Columns {
         column::<ByteArrayType, W>(&mut group, &self.quality, None)?;
         column::<Int32Type, W>(&mut group, &self.why, None)?;
         column::<Int64Type, W>(&mut group, &self.count, None)?;
+        // The schema has it where kinds are told.
+        column::<ByteArrayType, W>(&mut group, &self.kind, None)?;
         group.close()?;
         *self = Self::default();
         Ok(())

@@ -1,7 +1,7 @@
 //! The history as a node uses it: over a real folder, over a disk that fills up, and killed.
 
 use crate::columns::Columns;
-use crate::store::{Entry, Migration, Retained, Size, Store, StoreError};
+use crate::store::{Deleting, Deletion, Entry, Migration, Progress, Retained, Size, Store, StoreError};
 use crate::{
     Durability, HistoryHandle, HistoryOptions, HistoryQuery, HistoryReader, HistorySource, HistoryState, HistoryWriter,
     NotRecorded, Retention,
@@ -247,6 +247,12 @@ impl Store for FillingStore {
     }
     fn compact(&mut self, now: Timestamp) -> Result<bool, StoreError> {
         self.0.compact(now)
+    }
+    fn delete(&mut self, what: &Deletion, deleting: &mut Deleting, now: Timestamp) -> Result<Progress, StoreError> {
+        self.0.delete(what, deleting, now)
+    }
+    fn close_days(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        self.0.close_days(now)
     }
     fn migrate(&mut self) -> Result<Option<Migration>, StoreError> {
         self.0.migrate()

@@ -1,8 +1,14 @@
-//! `tieline history query`: recorded values, from a node or from its folder.
+//! `tieline history`: recorded values, from a node or from its folder, and what looks after their store.
 
 pub mod args;
+mod delete;
+mod export;
+mod import;
+mod stats;
+mod upkeep;
 
 use crate::api::now;
+use crate::progress::size;
 use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
 use args::{Format, HistoryArgs, HistoryVerb, RowOrder};
@@ -14,7 +20,7 @@ use std::time::{Duration, Instant};
 use tieline_core::{Filter, Timestamp};
 use tieline_history::{Aggregate, Fill, HistoryQuery, HistoryReader, Order, calendar};
 use tieline_node::config::{Moment, parse_duration};
-use tieline_store::{HISTORY_FOLDER, OLDER_FILE, export};
+use tieline_store::{HISTORY_FOLDER, Kinds, OLDER_FILE};
 
 /// The most rows that a node gives.
 const ROWS_MAX: u64 = 10_000_000;
@@ -23,9 +29,21 @@ const ANSWER: Duration = Duration::from_secs(300);
 /// Bytes that are moved at one time.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Prints recorded values.
+/// Reads a history, or looks after it.
 pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
-    let HistoryVerb::Query(args) = verb;
+    match verb {
+        HistoryVerb::Query(args) => query(args),
+        HistoryVerb::Delete(args) => delete::delete(args),
+        HistoryVerb::Export(args) => export::export(args),
+        HistoryVerb::Import(args) => import::import(args),
+        HistoryVerb::Stats(args) => stats::stats(args),
+        HistoryVerb::Compact(args) => upkeep::compact(args),
+        HistoryVerb::Verify(args) => upkeep::verify(args),
+        HistoryVerb::Repair(args) => upkeep::repair(args),
+    }
+}
+
+fn query(args: &HistoryArgs) -> Result<ExitCode> {
     if format_of(args) == Format::Parquet && args.output.is_none() && io::stdout().is_terminal() {
         bail!("parquet is not for a terminal, expected --output FILE or a pipe");
     }
@@ -66,19 +84,11 @@ fn ask(args: &HistoryArgs) -> Result<()> {
 
 fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let question = question(args, now())?;
-    if !folder.join(HISTORY_FOLDER).exists() {
-        if folder.join(OLDER_FILE).exists() {
-            bail!(
-                "{} has a history of an earlier release, expected one that a node of this release has opened",
-                folder.display()
-            );
-        }
-        bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
-    }
-    let reader = HistoryReader::open(folder).with_context(|| folder.display().to_string())?;
+    let reader = open(folder)?;
     let mut rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
-    match export(rows.by_ref(), store_format(format_of(args)), BufWriter::with_capacity(PIECE_BYTES, &mut out)) {
+    let writer = BufWriter::with_capacity(PIECE_BYTES, &mut out);
+    match tieline_store::export(rows.by_ref(), store_format(format_of(args)), Kinds::Untold, writer) {
         Ok(_) => {
             if rows.damaged() > 0 {
                 eprintln!("{} samples are missing: their chunks are damaged", rows.damaged());
@@ -91,22 +101,35 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     }
 }
 
+/// The history of a data folder.
+fn open(folder: &Path) -> Result<HistoryReader> {
+    expect_history(folder)?;
+    HistoryReader::open(folder).with_context(|| folder.display().to_string())
+}
+
+/// Goes on only where a folder has a history.
+fn expect_history(folder: &Path) -> Result<()> {
+    if folder.join(HISTORY_FOLDER).exists() {
+        return Ok(());
+    }
+    if folder.join(OLDER_FILE).exists() {
+        bail!(
+            "{} has a history of an earlier release, expected one that a node of this release has opened",
+            folder.display()
+        );
+    }
+    bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
+}
+
 /// The same question that the node would understand.
 fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
-    let wrong = |name: &str, found: &str, expected: &str| anyhow!("{name} is {found:?}, expected {expected}");
     let filter = |text: &String| Filter::new(text).map_err(|error| wrong("the topic", text, &error.to_string()));
     let filters = args.topics.iter().map(filter).collect::<Result<_>>()?;
-    let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
-    let to = args.to.as_deref().map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
-    let from = moment("--from", &args.from)?.resolve(to.unwrap_or(now), now);
-    if let Some(to) = to.filter(|to| *to < from) {
-        bail!("--from is {from}, expected a time before --to, which is {to}");
-    }
+    let (from, to) = span(Some(&args.from), args.to.as_deref(), now)?;
     let end = to.unwrap_or(now);
     let fill = args.fill.map_or(Fill::None, |fill| fill.meant().0);
-    let mut question =
-        HistoryQuery { from: Some(from), to, fill, limit: args.limit, ..HistoryQuery::of_several(filters) };
-    if let Some(text) = &args.every {
+    let mut question = HistoryQuery { from, to, fill, limit: args.limit, ..HistoryQuery::of_several(filters) };
+    if let (Some(text), Some(from)) = (&args.every, from) {
         let buckets = calendar::buckets(text, parse_duration(text), args.tz.as_deref(), from, end);
         question = question.in_buckets(buckets.map_err(|words| anyhow!("--{words}"))?, end);
     }
@@ -123,6 +146,23 @@ const fn order_word(order: RowOrder) -> &'static str {
         RowOrder::Topic => "topic",
         RowOrder::Time => "time",
     }
+}
+
+fn wrong(name: &str, found: &str, expected: &str) -> anyhow::Error {
+    anyhow!("{name} is {found:?}, expected {expected}")
+}
+
+/// The times that are meant.
+fn span(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
+    let to = to.map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
+    let from = from.map(|text| moment("--from", text)).transpose()?.map(|from| from.resolve(to.unwrap_or(now), now));
+    if let (Some(from), Some(to)) = (from, to)
+        && to < from
+    {
+        bail!("--from is {from}, expected a time before --to, which is {to}");
+    }
+    Ok((from, to))
 }
 
 fn word(aggregate: args::Aggregate) -> &'static str {
@@ -211,13 +251,6 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000 => format!("{} kB", bytes / 1000),
-        1_000_000.. => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
     }
 }
 

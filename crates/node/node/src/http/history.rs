@@ -1,7 +1,7 @@
 //! `/v1/history`.
 
 use super::App;
-use super::authorization::Authenticated;
+use super::authorization::{Authenticated, Authorized};
 use super::pieces;
 use super::problem::Problem;
 use crate::bus::written::Sample;
@@ -16,7 +16,7 @@ use tieline_history::{Aggregate, Fill, HistoryQuery, HistorySource, Order, calen
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, of_word, words_schema, write_form};
 use tieline_service::parameters;
-use tieline_store::{Format, Place, PlaceError, Row, StoreError, export};
+use tieline_store::{Format, Kinds, Place, PlaceError, Row, StoreError, export};
 use tokio::sync::oneshot;
 
 /// Topics and filters of a request.
@@ -52,6 +52,8 @@ parameters! {
         limit: Whole<1, ROWS_MAX> = "100000",
         /// How rows are written
         format: Form = "json",
+        /// Whether each row says what its value is, in a last column or a member `kind`, so that an import takes it exactly
+        kinds: bool = "false",
     }
 }
 
@@ -177,16 +179,9 @@ pub async fn query(
     QueryPairs(asked, pairs): QueryPairs<HistoryAsked>,
 ) -> Result<Rows, Problem> {
     let Form(format) = asked.format;
+    let kinds = if asked.kinds { Kinds::Told } else { Kinds::Untold };
     let question = question(asked, authenticated.now().utc)?;
-    // The store answers whole filters; topics that may not be read are not sorted out of its answer.
-    let (authorized, reach) = authenticated.reads(&question.topics).await?;
-    match reach {
-        Reach::All => {}
-        Reach::Some | Reach::Nothing => {
-            let words = "only some of these topics may be read; ask for a topic or a filter that may be read whole";
-            return Err(Problem::new(StatusCode::FORBIDDEN, words));
-        }
-    }
+    let authorized = must_read_all(authenticated, &question.topics).await?;
     let source = source(&authorized.app)?;
     let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
     let (tell_next, next) = oneshot::channel();
@@ -202,11 +197,11 @@ pub async fn query(
         let Some(limit) = limit else {
             // Its pieces are read once it is known that there is no next page.
             drop(tell_next);
-            return export(rows.take_while(|_| !gone.is_closed()), format, out).map(drop).map_err(|e| e.to_string());
+            return export(rows.take_while(|_| !gone.is_closed()), format, kinds, out).map(drop).map_err(|e| e.to_string());
         };
         let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
         let _ = tell_next.send(next);
-        export(page.into_iter().map(Ok), format, out).map(drop).map_err(|e| e.to_string())
+        export(page.into_iter().map(Ok), format, kinds, out).map(drop).map_err(|e| e.to_string())
     });
     let body = made.await?;
     // The page was whole before its first piece.
@@ -247,6 +242,19 @@ fn next_page(pairs: &[(String, String)], from: Option<Timestamp>, place: &Place)
     pairs.extend(from.map(|from| ("from".to_owned(), from.to_string())));
     pairs.push(("after".to_owned(), place.to_string()));
     format!("/v1/history?{}", write_form(&pairs))
+}
+
+/// Goes on only where the caller may read all of what filters select: the store answers whole filters, and topics that may not be read
+/// are not sorted out of its answer.
+pub(super) async fn must_read_all(authenticated: Authenticated, filters: &[Filter]) -> Result<Authorized, Problem> {
+    let (authorized, reach) = authenticated.reads(filters).await?;
+    match reach {
+        Reach::All => Ok(authorized),
+        Reach::Some | Reach::Nothing => {
+            let words = "only some of these topics may be read; ask for a topic or a filter that may be read whole";
+            Err(Problem::new(StatusCode::FORBIDDEN, words))
+        }
+    }
 }
 
 /// The history of a node.

@@ -8,6 +8,7 @@
 mod access;
 mod arguments;
 mod authorization;
+mod backups;
 mod clock;
 mod command;
 mod compress;
@@ -19,6 +20,10 @@ mod field;
 mod forwarded;
 mod history;
 mod instant;
+mod history_compaction;
+mod history_deletion;
+mod history_import;
+mod history_stats;
 mod logins;
 mod metrics;
 mod pieces;
@@ -33,6 +38,7 @@ mod trace;
 mod values;
 mod wrong_port;
 
+pub use history_stats::shown_history_stats;
 pub use routes::openapi;
 pub(crate) use status::state_of;
 
@@ -47,6 +53,7 @@ use crate::wall_clock::WallClock;
 use axum::http::{Method, StatusCode, Uri};
 use axum::{Extension, Router};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tieline_core::Timestamp;
 use tieline_history::HistorySource;
@@ -95,6 +102,8 @@ pub struct About {
     pub clock: Clock,
     /// Whether its wall clock is believed.
     pub wall: WallClock,
+    /// The data folder.
+    pub data: PathBuf,
     /// Where history is kept; none where it is off.
     pub history: Option<HistorySource>,
     /// Sockets of the field.
