@@ -1,7 +1,8 @@
 //! Output formats, and the index as its users see it.
 
 use crate::{
-    ChunkRow, ClosedDay, DAY_US, Extent, FileRow, Format, Index, IndexReader, Kinds, KnownFile, OlderStore, Place, Row, StoreError, ToErase, export,
+    ChunkRow, ClosedDay, DAY_US, Extent, FileRow, Format, Index, IndexReader, Kinds, KnownFile, OlderStore, Place, Row,
+    StoreError, ToErase, export,
 };
 use std::path::PathBuf;
 use tempfile::TempDir;

@@ -58,11 +58,23 @@ impl<S: Storage> JournalThread<S> {
             return;
         }
         // A disk that fails is told by the next write, and this is tried again then.
-        if self.journal.end_segment().is_ok() {
+        if self.journal.end_segment().and_then(|()| self.begin_segment()).is_ok() {
             let last = self.journal.durable();
             self.board.note(|notes| {
                 notes.deletions.iter_mut().filter(is_new).for_each(|asked| asked.upto = Some(last));
             });
+        }
+    }
+
+    /// Appends a record without samples, so that the segment before it can be removed.
+    fn begin_segment(&mut self) -> Result<(), JournalError> {
+        self.bytes.clear();
+        encode(&[], &mut self.bytes);
+        match self.journal.append(&self.bytes) {
+            // The next record does it.
+            Err(JournalError::Full(_)) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => self.journal.sync().map(drop),
         }
     }
 

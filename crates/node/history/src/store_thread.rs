@@ -58,7 +58,13 @@ impl<S: Storage> StoreThread<S> {
             let (waits, closes) = (batch.upto != Seq(0) || self.migrates, self.closing_from.is_none());
             let (durable, done) = self.board.wait(
                 patience,
-                |notes| waits || (notes.deletes() && !is_held) || (closes && !notes.closings.is_empty()) || notes.status.durable >= place || notes.journal_done,
+                |notes| {
+                    waits
+                        || (notes.deletes() && !is_held)
+                        || (closes && !notes.closings.is_empty())
+                        || notes.status.durable >= place
+                        || notes.journal_done
+                },
                 |notes| (notes.status.durable, notes.journal_done),
             );
             let moved = self.gather(durable, &mut batch).and_then(|()| self.store(&mut batch));

@@ -110,8 +110,8 @@ impl HistoryHandle {
         status
     }
 
-    /// Asks the store to delete samples, with all that is durable by now; the answer comes when their bytes are gone from chunks. The
-    /// journal lets go of them with its next record. Nothing comes where the history is closed before, or too many deletions wait.
+    /// Asks the store to delete samples, with all that is durable by now; the answer comes when their bytes are gone from chunks and day
+    /// files. The journal lets go of them soon after, but for databases that do not have them. Nothing comes where the history is closed before, or too many deletions wait.
     #[must_use]
     pub fn delete(&self, what: Deletion) -> Receiver<Result<Deleted, String>> {
         let (answer, answered) = sync_channel(1);

@@ -30,8 +30,10 @@ pub fn delete(args: &DeleteArgs) -> Result<ExitCode> {
     let answer: Json = client.delete(&uri::path("/v1/history", &parameters), &[])?;
     let mut words = format!("{} samples in {} chunks were deleted", answer["samples"], answer["chunks"]);
     if answer["damaged"].as_u64() > Some(0) {
-        words +=
-            &format!("; {} samples cannot be read and are left: tieline history repair removes them", answer["damaged"]);
+        words += &format!(
+            "; {} samples cannot be read and are left: tieline history repair removes them",
+            answer["damaged"]
+        );
     }
     say(args.json, &words, &answer)?;
     Ok(ExitCode::SUCCESS)

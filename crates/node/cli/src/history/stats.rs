@@ -70,8 +70,7 @@ fn show(answer: &Json, out: &mut impl Write) -> io::Result<()> {
         ("last", Align::Left),
     ];
     table::write(head, &rows, out)?;
-    let [files, days, index] =
-        ["file_bytes", "day_file_bytes", "index_bytes"].map(|name| size(number(&answer[name])));
+    let [files, days, index] = ["file_bytes", "day_file_bytes", "index_bytes"].map(|name| size(number(&answer[name])));
     let [count, day_count] = ["files", "day_files"].map(|name| number(&answer[name]));
     writeln!(out, "{files} in {count} files of chunks, {days} in {day_count} day files, {index} of index")
 }

@@ -30,7 +30,10 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode> {
 /// Removes what is damaged, and prints what is lost.
 pub fn repair(args: &RepairArgs) -> Result<ExitCode> {
     expect_history(&args.data)?;
-    consent::ask(args.yes, &format!("this removes what cannot be read of the history in {} for good", args.data.display()))?;
+    consent::ask(
+        args.yes,
+        &format!("this removes what cannot be read of the history in {} for good", args.data.display()),
+    )?;
     let _lock = FolderLock::take(&args.data).map_err(|why| anyhow!("{}: {why}", args.data.display()))?;
     let mut progress = Progress::new("checked");
     let done = tieline_history::repair(&args.data, &mut |done, total| progress.tell(done, total));

@@ -12,8 +12,8 @@
 //! A deletion that is killed goes on with the next start where the index has its new chunks and old bytes are left; the rest is
 //! deleted when it is asked for again.
 
-use super::{Columns, MOVING};
 use super::compaction::Compaction;
+use super::{Columns, MOVING};
 use crate::store::{Deleting, Deletion, Progress, StoreError};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use tieline_core::{Storage, StorageErrorKind, Timestamp};

@@ -36,8 +36,8 @@ use tieline_core::{Storage, Timestamp};
 use tieline_journal::Seq;
 use tieline_series::{Column, HeadLimits, Heads, Origin, Sample, Sealed, encode};
 use tieline_store::{
-    ChunkFiles, ChunkRow, ClosedDay, DAY_US, Extent, FileRow, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved, file_name,
-    history_files,
+    ChunkFiles, ChunkRow, ClosedDay, DAY_US, Extent, FileRow, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved,
+    file_name, history_files,
 };
 
 /// Bytes of heads that are written, synced and committed together, give or take a head: what comes in waits meanwhile.
@@ -251,8 +251,7 @@ impl<S: Storage> Columns<S> {
         }
         let chunks: Vec<(u32, u32)> = rows.iter().map(|row| (row.topic, row.extent.bytes)).collect();
         let index = &self.index;
-        let (file, start) =
-            self.files.append(&chunks, &bytes, || index.new_file(), |topics| index.names(topics))?;
+        let (file, start) = self.files.append(&chunks, &bytes, || index.new_file(), |topics| index.names(topics))?;
         for row in &mut rows {
             row.extent = Extent { file, offset: start + row.extent.offset, ..row.extent };
         }

@@ -238,7 +238,11 @@ fn enter(
                 Err(what) if what.is_empty() => {}
                 Err(what) => {
                     done.removed_chunks += 1;
-                    let fault = Fault { chunk: None, topic: None, what: format!("{} at {offset}: {what}", file_name(file, None)) };
+                    let fault = Fault {
+                        chunk: None,
+                        topic: None,
+                        what: format!("{} at {offset}: {what}", file_name(file, None)),
+                    };
                     done.faults.push(fault);
                 }
             }

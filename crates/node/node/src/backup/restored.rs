@@ -7,24 +7,21 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Says of a folder beside the one that is to be made that it is not whole.
-const MARK: &str = "restore-is-not-done";
-
 /// Makes a data folder of an archive. The folder is made beside its place and gets its name when all of it is durable.
 ///
 /// # Errors
 /// The archive is not whole, the folder has something in it, or a file cannot be written; there is no folder then that was not there.
 pub fn restore(from: &mut impl Read, total: u64, data: &Path, watch: Watch<'_>) -> Result<Contents, BackupError> {
+    // The mark says that the folder beside is ours, and not whole: it is there before the folder, and for as long.
+    let (folder, mark) = (beside(data, "restoring"), beside(data, "restore-is-not-done"));
     if is_occupied(data).map_err(of(data))? {
         return Err(BackupError::Occupied(data.display().to_string()));
     }
-    let folder = beside(data);
-    if folder.exists() && !folder.join(MARK).exists() {
+    if folder.exists() && !mark.exists() {
         return Err(BackupError::Occupied(folder.display().to_string()));
     }
-    remove(&folder).map_err(of(&folder))?;
-    fs::create_dir_all(&folder).map_err(of(&folder))?;
-    File::create(folder.join(MARK)).map_err(of(&folder))?;
+    fs::create_dir_all(parent(&mark)).and_then(|()| File::create(&mark)).map_err(of(&mark))?;
+    remove(&folder).and_then(|()| fs::create_dir(&folder)).map_err(of(&folder))?;
     let mut bytes = 0;
     let done = take(
         from,
@@ -35,18 +32,18 @@ pub fn restore(from: &mut impl Read, total: u64, data: &Path, watch: Watch<'_>) 
         },
     );
     let contents = done.and_then(|(stored, manifest)| compare(&stored, &manifest)).inspect_err(|_| {
-        let _ = remove(&folder);
+        let _ = remove(&folder).and_then(|()| fs::remove_file(&mark));
     })?;
     let settle = || {
         tieline_history::note_restored(&folder)?;
         sync_folders(&folder)?;
-        fs::remove_file(folder.join(MARK))?;
         match fs::remove_dir(data) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
         fs::rename(&folder, data)?;
-        File::open(parent(data))?.sync_all()
+        File::open(parent(data))?.sync_all()?;
+        fs::remove_file(&mark)
     };
     settle().map_err(of(data))?;
     Ok(contents)
@@ -119,10 +116,10 @@ fn is_occupied(data: &Path) -> io::Result<bool> {
     }
 }
 
-/// A folder of the same file system.
-fn beside(data: &Path) -> PathBuf {
+/// A name on the same file system.
+fn beside(data: &Path, end: &str) -> PathBuf {
     let name = data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    parent(data).join(format!(".{name}.restoring"))
+    parent(data).join(format!(".{name}.{end}"))
 }
 
 fn parent(path: &Path) -> PathBuf {

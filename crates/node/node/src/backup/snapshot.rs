@@ -97,9 +97,8 @@ fn open(data: &Path, scratch: &Path) -> Result<Option<Opened>, BackupError> {
             Err(error) => return Err(of(data.join(name))(error)),
         }
     }
-    let is_chunks = |name: &String| {
-        name.starts_with(HISTORY_FOLDER) && (name.ends_with(".chunks") || name.ends_with(".parquet"))
-    };
+    let is_chunks =
+        |name: &String| name.starts_with(HISTORY_FOLDER) && (name.ends_with(".chunks") || name.ends_with(".parquet"));
     // Chunks and day files are as far meant as the index knows them, which is copied now.
     if names.iter().filter(|name| !is_chunks(name)).ne(self::names(data)?.iter().filter(|name| !is_chunks(name))) {
         return Ok(None);
@@ -164,7 +163,9 @@ fn names(data: &Path) -> Result<Vec<String>, BackupError> {
             let name = format!("{folder}{}", entry.file_name().to_string_lossy());
             let is_index = name.starts_with(&format!("{HISTORY_FOLDER}/{INDEX_FILE}"));
             // What is being written and replaces another file, and the lock.
-            let is_passing = name == SCRATCH || name == "lock" || [".new", ".tmp", ".part", ".next"].iter().any(|end| name.ends_with(end));
+            let is_passing = name == SCRATCH
+                || name == "lock"
+                || [".new", ".tmp", ".part", ".next"].iter().any(|end| name.ends_with(end));
             // A store of an earlier release that is being moved has its log beside it, which changes.
             let is_older = name.starts_with(OLDER_FILE) && !name.starts_with("history.db.moved");
             let kind = entry.file_type().map_err(of(&path))?;

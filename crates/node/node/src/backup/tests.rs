@@ -138,10 +138,11 @@ fn nothing_is_restored_of_what_is_damaged_or_cut_off() {
     let left = above.path().join(".other.restoring");
     fs::create_dir(&left).unwrap();
     assert!(matches!(restore(&mut archive.as_slice(), 0, &other, &mut |_, _| {}), Err(BackupError::Occupied(_))));
-    fs::write(left.join("restore-is-not-done"), "").unwrap();
+    fs::write(above.path().join(".other.restore-is-not-done"), "").unwrap();
     fs::write(left.join("audit.jsonl"), "half").unwrap();
     restore(&mut archive.as_slice(), 0, &other, &mut |_, _| {}).unwrap();
     assert_eq!(files(&other), files(&data));
+    assert_eq!(fs::read_dir(above.path()).unwrap().count(), 2);
 }
 
 #[test]

@@ -197,7 +197,9 @@ pub async fn query(
         let Some(limit) = limit else {
             // Its pieces are read once it is known that there is no next page.
             drop(tell_next);
-            return export(rows.take_while(|_| !gone.is_closed()), format, kinds, out).map(drop).map_err(|e| e.to_string());
+            return export(rows.take_while(|_| !gone.is_closed()), format, kinds, out)
+                .map(drop)
+                .map_err(|e| e.to_string());
         };
         let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
         let _ = tell_next.send(next);

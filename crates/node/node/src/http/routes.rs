@@ -6,8 +6,8 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, command, console, control, devices, history, history_compaction, history_deletion, history_import,
-    history_stats, metrics, reload, sessions, status, topics, trace, values,
+    access, backups, clock, command, console, control, devices, history, history_compaction, history_deletion,
+    history_import, history_stats, metrics, reload, sessions, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
