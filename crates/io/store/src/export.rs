@@ -1,10 +1,10 @@
-//! Rows as text, CSV, JSON or Parquet, as they come.
+//! Rows as text, CSV, JSON, Parquet or Arrow, as they come.
 
-use crate::{Row, StoreError, parquet_file};
+use crate::{Piece, Row, StoreError, arrow_stream, parquet_file};
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
-use tieline_core::{Value, json_string, json_value};
+use tieline_core::{Topic, Value, json_string, json_value};
 
 /// What an answer is written as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,12 +20,28 @@ pub enum Format {
     /// Columns `topic`, `time` (microseconds, UTC), `value` (double or null), `text` (what is no double), `quality`,
     /// `why` (the reasons as bits), `count`.
     Parquet,
+    /// The same columns as a stream of Arrow's format for processes (IPC); topics and qualities are dictionaries.
+    Arrow,
+}
+
+/// What of an answer is written.
+pub trait Answer: Iterator<Item = Result<Row, StoreError>> {
+    /// The topics that rows may be of.
+    fn topics(&self) -> Vec<Topic>;
+
+    /// The rows that come next, as they lie together.
+    fn piece(&mut self) -> Option<Result<Piece, StoreError>>;
 }
 
 impl Format {
     /// Every format with its word in questions.
-    pub const ALL: [(&'static str, Self); 4] =
-        [("table", Self::Table), ("csv", Self::Csv), ("json", Self::Json), ("parquet", Self::Parquet)];
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("table", Self::Table),
+        ("csv", Self::Csv),
+        ("json", Self::Json),
+        ("parquet", Self::Parquet),
+        ("arrow", Self::Arrow),
+    ];
 
     /// The format of that word.
     #[must_use]
@@ -41,6 +57,7 @@ impl Format {
             Self::Csv => "text/csv; charset=utf-8",
             Self::Json => "application/json",
             Self::Parquet => "application/vnd.apache.parquet",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
         }
     }
 }
@@ -51,7 +68,7 @@ pub enum Kinds {
     /// They do not.
     #[default]
     Untold,
-    /// They do, but in tables.
+    /// They do, but in tables and Arrow streams.
     Told,
 }
 
@@ -87,24 +104,75 @@ impl From<io::Error> for ExportError {
     }
 }
 
-/// Writes all rows and says how many. Writes in small pieces: give a buffered writer.
+/// Writes an answer and says how many rows it has, or until nobody wants it any more. Writes in small pieces: give a buffered writer.
 ///
 /// # Errors
 /// Reading or writing failed; what was written is incomplete then.
 pub fn export<W: Write + Send>(
-    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    answer: &mut impl Answer,
+    format: Format,
+    is_wanted: impl Fn() -> bool,
+    out: W,
+) -> Result<u64, ExportError> {
+    export_with(answer, format, Kinds::Untold, is_wanted, out)
+}
+
+/// The same, where rows say what their values are or do not.
+///
+/// # Errors
+/// Reading or writing failed; what was written is incomplete then.
+pub fn export_with<W: Write + Send>(
+    answer: &mut impl Answer,
     format: Format,
     kinds: Kinds,
+    is_wanted: impl Fn() -> bool,
     mut out: W,
 ) -> Result<u64, ExportError> {
+    let topics = if format == Format::Arrow { answer.topics() } else { Vec::new() };
     let count = match format {
-        Format::Table => table(rows, &mut out),
-        Format::Csv => csv(rows, kinds, &mut out),
-        Format::Json => json(rows, kinds, &mut out),
-        Format::Parquet => parquet_file::write(rows, kinds, &mut out),
+        Format::Table => table(answer.take_while(|_| is_wanted()), &mut out),
+        Format::Csv => csv(answer.take_while(|_| is_wanted()), kinds, &mut out),
+        Format::Json => json(answer.take_while(|_| is_wanted()), kinds, &mut out),
+        Format::Parquet => parquet_file::write(pieces(answer, is_wanted), kinds, &mut out),
+        Format::Arrow => arrow_stream::write(pieces(answer, is_wanted), &topics, &mut out),
     }?;
     out.flush()?;
     Ok(count)
+}
+
+fn pieces(answer: &mut impl Answer, is_wanted: impl Fn() -> bool) -> impl Iterator<Item = Result<Piece, StoreError>> {
+    std::iter::from_fn(move || answer.piece()).take_while(move |_| is_wanted())
+}
+
+/// Rows in memory.
+#[derive(Debug)]
+pub struct RowPage(std::vec::IntoIter<Row>);
+
+impl From<Vec<Row>> for RowPage {
+    fn from(rows: Vec<Row>) -> Self {
+        Self(rows.into_iter())
+    }
+}
+
+impl Iterator for RowPage {
+    type Item = Result<Row, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(Ok)
+    }
+}
+
+impl Answer for RowPage {
+    fn topics(&self) -> Vec<Topic> {
+        let mut topics: Vec<Topic> = self.0.as_slice().iter().map(|row| row.topic.clone()).collect();
+        topics.sort();
+        topics.dedup();
+        topics
+    }
+
+    fn piece(&mut self) -> Option<Result<Piece, StoreError>> {
+        self.0.next().map(|row| Ok(Piece::Row(row)))
+    }
 }
 
 /// A value of a table: a number without what only counting in binary has put behind its fifteenth digit.
@@ -177,7 +245,7 @@ fn csv(
 /// The columns of CSV.
 const CSV_COLUMNS: [&str; 7] = ["topic", "time", "value", "quality", "why", "count", "kind"];
 
-fn value_cell(value: &Value) -> String {
+pub(crate) fn value_cell(value: &Value) -> String {
     let text = plain(value);
     match value {
         Value::Text(_) => harmless(&text).into_owned(),
@@ -253,7 +321,7 @@ mod tests {
         let shown = cells.map(|x| cell(&Value::Float(x)));
         assert_eq!(shown, ["1176.9", "47.4", "0.1", "-2.0", "1e300", "0.333333333333333"]);
         let mut out = Vec::new();
-        assert_eq!(export(std::iter::empty(), Format::Table, Kinds::Untold, &mut out).unwrap(), 0);
+        assert_eq!(export(&mut RowPage::from(Vec::new()), Format::Table, || true, &mut out).unwrap(), 0);
         assert_eq!(out, b"none\n");
     }
 

@@ -346,7 +346,7 @@ fn sample_of_parquet(row: &ParquetRow) -> Result<Imported, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Format, Kinds, export};
+    use crate::{Format, Kinds, RowPage, export_with};
     use proptest::prelude::*;
 
     fn value() -> impl Strategy<Value = (Value, bool)> {
@@ -390,7 +390,9 @@ mod tests {
             for format in [Format::Csv, Format::Json, Format::Parquet] {
                 let name = Format::ALL.iter().find(|(_, known)| *known == format).unwrap().0;
                 let path = folder.path().join(format!("x.{name}"));
-                let count = export(rows.iter().cloned().map(Ok), format, Kinds::Told, File::create(&path).unwrap()).unwrap();
+                let mut answer = RowPage::from(rows.clone());
+                let file = File::create(&path).unwrap();
+                let count = export_with(&mut answer, format, Kinds::Told, || true, file).unwrap();
                 prop_assert_eq!(count, rows.len() as u64);
                 let found: Vec<Imported> = import(&path).unwrap().collect::<Result<_, _>>().unwrap();
                 // Not-a-number is not equal to itself.

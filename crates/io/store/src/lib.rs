@@ -1,13 +1,14 @@
 //! History on disk: the folder of the journal, files of chunks with their index, and the output formats of answers.
 //!
 //! In: bytes for [`FolderStorage`]; chunks of samples, as bytes with what they say of themselves, for [`ChunkFiles`] and [`Index`].
-//! Out: those chunks again; [`Row`]s as text, CSV, JSON or Parquet, and samples read from such files. What an earlier
+//! Out: those chunks again; [`Row`]s as text, CSV, JSON, Parquet or Arrow, and samples read from such files. What an earlier
 //! release stored is read by [`OlderStore`].
 //!
 //! Never: what is in a chunk, a decision about what is recorded, a thread, a protocol.
 //!
 //! Read first: `index.rs`, then `chunk_files.rs`.
 
+mod arrow_stream;
 mod chunk_files;
 mod day_check;
 mod day_file;
@@ -22,6 +23,8 @@ mod names;
 mod older;
 mod parquet_file;
 mod row;
+mod state_rows;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +32,7 @@ pub use chunk_files::{ChunkFiles, Extent, file_name, history_files, read_chunk};
 pub use day_check::{WrittenDay, day_file_check};
 pub use day_file::{DayFile, DayPlace, DayWriter, Fields};
 pub use error::StoreError;
-pub use export::{ExportError, Format, Kinds, export};
+pub use export::{Answer, ExportError, Format, Kinds, RowPage, export, export_with};
 pub use files::FolderStorage;
 pub use import::{ImportError, Imported, ImportedValue, import, reasons};
 pub use index::{ChunkRow, ClosedDay, DAY_US, FileRow, Index, Moved, Removed};
@@ -38,6 +41,8 @@ pub use index_reader::{IndexReader, KnownFile, Salvage, TopicSums};
 pub use names::{NamedChunk, NamedFile, read_names};
 pub use older::{OlderStore, Page};
 pub use row::{Place, PlaceError, Row, ValueKind};
+pub use state_rows::{STATE_FORMATS, StateRow, export_states};
+pub use table::Piece;
 
 /// The folder of the chunks and their index below a node's data folder.
 pub const HISTORY_FOLDER: &str = "history";

@@ -1,8 +1,8 @@
 //! Output formats, and the index as its users see it.
 
 use crate::{
-    ChunkRow, ClosedDay, DAY_US, Extent, FileRow, Format, Index, IndexReader, Kinds, KnownFile, OlderStore, Place, Row,
-    StoreError, ToErase, export,
+    ChunkRow, ClosedDay, DAY_US, Extent, FileRow, Format, Index, IndexReader, KnownFile, OlderStore, Place, Row,
+    RowPage, StoreError, ToErase, export,
 };
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -25,8 +25,8 @@ fn row(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> R
 
 fn exported(rows: &[Row], format: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    let count =
-        export(rows.iter().cloned().map(Ok), Format::from_name(format).unwrap(), Kinds::Untold, &mut out).unwrap();
+    let mut rows = RowPage::from(rows.to_vec());
+    let count = export(&mut rows, Format::from_name(format).unwrap(), || true, &mut out).unwrap();
     assert_eq!(count, 4);
     out
 }

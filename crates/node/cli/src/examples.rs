@@ -148,6 +148,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("backup", &["tieline backup -o plant.tar", "tieline backup -o plant.tar --data /var/lib/tieline --json"]),
     ("restore", &["tieline restore plant.tar --data /var/lib/tieline", "tieline restore plant.tar --check"]),
     (
+        "history states",
+        &[
+            "tieline history states demo/feeder1/relay/breaker --from 7d",
+            "tieline history states 'demo/+/relay/breaker' --from 30d --every 1d --tz Europe/Madrid --format csv",
+        ],
+    ),
+    (
         "command",
         &[
             "tieline command demo/feeder2/relay/breaker open",

@@ -40,6 +40,7 @@ pub use columns::instant::Latest;
 pub use columns::question::{HistoryQuery, Order};
 pub use columns::reader::{HistoryReader, HistorySource};
 pub use columns::rows::Rows;
+pub use columns::state_rows::States;
 pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding, note_restored};
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};

@@ -1,5 +1,6 @@
 //! The command line of `tieline history`.
 
+use super::states::StatesArgs;
 use crate::args::HttpArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub enum HistoryVerb {
     Verify(VerifyArgs),
     /// Remove damaged chunks, and make a lost index again, in the data folder of a node that is stopped
     Repair(RepairArgs),
+    /// Print how long topics were in each state
+    States(StatesArgs),
 }
 
 /// In which order rows come.
@@ -72,7 +75,7 @@ pub struct HistoryArgs {
     /// Most rows [default: all, through a node 10000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub limit: Option<u64>,
-    /// Write to a file; parquet needs this, or a pipe
+    /// Write to a file; parquet and arrow need this, or a pipe
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -125,6 +128,8 @@ pub enum Format {
     Json,
     /// Apache Parquet
     Parquet,
+    /// A stream of Apache Arrow (IPC)
+    Arrow,
 }
 
 /// What stands for a bucket without samples.

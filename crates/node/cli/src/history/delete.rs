@@ -1,7 +1,7 @@
 //! `tieline history delete`: recorded values are deleted by a node.
 
 use super::args::DeleteArgs;
-use super::span;
+use super::open_span;
 use crate::answer::say;
 use crate::api::now;
 use crate::{consent, uri, who};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 /// Has a node delete what is named, once it is said to be meant.
 pub fn delete(args: &DeleteArgs) -> Result<ExitCode> {
     let now = now();
-    let (from, to) = span(args.from.as_deref(), args.to.as_deref(), now)?;
+    let (from, to) = open_span(args.from.as_deref(), args.to.as_deref(), now)?;
     let (from, to) = (from.map(|from| from.to_string()), to.unwrap_or(now).to_string());
     let start = from.as_deref().unwrap_or("the first value");
     consent::ask(args.yes, &format!("this deletes all values of {} from {start} to {to} for good", args.filter))?;

@@ -9,7 +9,7 @@
 //! last line.
 
 use super::args::ExportArgs;
-use super::{ANSWER, PIECE_BYTES, ROWS_MAX, format_word, open, span, store_format, wrong};
+use super::{ANSWER, PIECE_BYTES, ROWS_MAX, filter, folder_reader, format_word, open_span, store_format};
 use crate::answer::say;
 use crate::api::now;
 use crate::exit::Exit;
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use tieline_client::HttpClient;
 use tieline_core::{Filter, Timestamp, Topic};
 use tieline_history::{HistoryQuery, HistoryReader};
-use tieline_store::{DAY_US, Kinds, Place, import};
+use tieline_store::{Answer, DAY_US, Kinds, Piece, Place, Row, StoreError, export_with, import};
 
 /// What is exported, and how far.
 const STATE_FILE: &str = "export.jsonl";
@@ -36,10 +36,10 @@ const TOPICS_MAX: u64 = 1_000_000;
 
 /// Writes the files that are not there yet.
 pub fn export(args: &ExportArgs) -> Result<ExitCode> {
-    let filter = Filter::new(&args.filter).map_err(|error| wrong("the filter", &args.filter, &error.to_string()))?;
+    let filter = filter(&args.filter)?;
     let mut work = Work::begin(args)?;
     let source = match &args.data {
-        Some(folder) => Source::Folder(open(folder)?),
+        Some(folder) => Source::Folder(folder_reader(folder)?),
         None => Source::Node(who::http(&args.node, Some(ANSWER))?),
     };
     let topics = source.topics(&filter)?;
@@ -134,7 +134,7 @@ impl Work {
             ),
             None => {
                 let now = now();
-                let (from, to) = span(args.from.as_deref(), args.to.as_deref(), now)?;
+                let (from, to) = open_span(args.from.as_deref(), args.to.as_deref(), now)?;
                 (from, to.unwrap_or(now))
             }
         };
@@ -194,7 +194,7 @@ impl Work {
             let format = store_format(self.format.format());
             self.write(&name, &topic, |file| {
                 let out = BufWriter::with_capacity(PIECE_BYTES, file);
-                Ok(tieline_store::export(of_topic, format, Kinds::Told, out).map(|_| true)?)
+                Ok(export_with(&mut OfTopic(of_topic), format, Kinds::Told, || true, out).map(|_| true)?)
             })?;
         }
         self.damaged += rows.damaged();
@@ -272,6 +272,27 @@ impl Work {
             return Ok(Exit::Incomplete.into());
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Rows of one topic, as they are read.
+struct OfTopic<I>(I);
+
+impl<I: Iterator<Item = Result<Row, StoreError>>> Iterator for OfTopic<I> {
+    type Item = Result<Row, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+impl<I: Iterator<Item = Result<Row, StoreError>>> Answer for OfTopic<I> {
+    fn topics(&self) -> Vec<Topic> {
+        Vec::new()
+    }
+
+    fn piece(&mut self) -> Option<Result<Piece, StoreError>> {
+        self.0.next().map(|row| row.map(Piece::Row))
     }
 }
 

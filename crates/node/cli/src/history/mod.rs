@@ -4,10 +4,12 @@ pub mod args;
 mod delete;
 mod export;
 mod import;
+mod states;
 mod stats;
 mod upkeep;
 
 use crate::api::now;
+use crate::args::HttpArgs;
 use crate::progress::size;
 use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
@@ -20,7 +22,7 @@ use std::time::{Duration, Instant};
 use tieline_core::{Filter, Timestamp};
 use tieline_history::{Aggregate, Fill, HistoryQuery, HistoryReader, Order, calendar};
 use tieline_node::config::{Moment, parse_duration};
-use tieline_store::{HISTORY_FOLDER, Kinds, OLDER_FILE};
+use tieline_store::{HISTORY_FOLDER, OLDER_FILE, export};
 
 /// The most rows that a node gives.
 const ROWS_MAX: u64 = 10_000_000;
@@ -32,26 +34,28 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// Reads a history, or looks after it.
 pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
     match verb {
-        HistoryVerb::Query(args) => query(args),
-        HistoryVerb::Delete(args) => delete::delete(args),
-        HistoryVerb::Export(args) => export::export(args),
-        HistoryVerb::Import(args) => import::import(args),
-        HistoryVerb::Stats(args) => stats::stats(args),
-        HistoryVerb::Compact(args) => upkeep::compact(args),
-        HistoryVerb::Verify(args) => upkeep::verify(args),
-        HistoryVerb::Repair(args) => upkeep::repair(args),
-    }
-}
-
-fn query(args: &HistoryArgs) -> Result<ExitCode> {
-    if format_of(args) == Format::Parquet && args.output.is_none() && io::stdout().is_terminal() {
-        bail!("parquet is not for a terminal, expected --output FILE or a pipe");
-    }
-    match &args.data {
-        Some(folder) => read(folder, args)?,
-        None => ask(args)?,
+        HistoryVerb::Query(args) => query(args)?,
+        HistoryVerb::States(args) => states::states(args)?,
+        HistoryVerb::Delete(args) => return delete::delete(args),
+        HistoryVerb::Export(args) => return export::export(args),
+        HistoryVerb::Import(args) => return import::import(args),
+        HistoryVerb::Stats(args) => return stats::stats(args),
+        HistoryVerb::Compact(args) => return upkeep::compact(args),
+        HistoryVerb::Verify(args) => return upkeep::verify(args),
+        HistoryVerb::Repair(args) => return upkeep::repair(args),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn query(args: &HistoryArgs) -> Result<()> {
+    let is_binary = matches!(format_of(args), Format::Parquet | Format::Arrow);
+    if is_binary && args.output.is_none() && io::stdout().is_terminal() {
+        bail!("{} is not for a terminal, expected --output FILE or a pipe", format_word(format_of(args)));
+    }
+    match &args.data {
+        Some(folder) => read(folder, args),
+        None => ask(args),
+    }
 }
 
 fn ask(args: &HistoryArgs) -> Result<()> {
@@ -69,9 +73,20 @@ fn ask(args: &HistoryArgs) -> Result<()> {
         ("limit", Some(&limit)),
         ("format", Some(format_word(format_of(args)))),
     ]);
-    let client = who::http(&args.node, Some(ANSWER))?;
-    let mut answer = client.stream(&uri::path("/v1/history", &parameters), format.media_type())?;
-    let mut out = Output::open(args.output.as_deref())?;
+    fetch(&args.node, "/v1/history", &parameters, format, args.output.as_deref())
+}
+
+/// Writes what a node answers.
+fn fetch(
+    node: &HttpArgs,
+    path: &str,
+    parameters: &[(&str, Option<&str>)],
+    format: tieline_store::Format,
+    output: Option<&Path>,
+) -> Result<()> {
+    let client = who::http(node, Some(ANSWER))?;
+    let mut answer = client.stream(&uri::path(path, parameters), format.media_type())?;
+    let mut out = Output::open(output)?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match answer.read(&mut piece).context("the answer broke off")? {
@@ -84,11 +99,11 @@ fn ask(args: &HistoryArgs) -> Result<()> {
 
 fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let question = question(args, now())?;
-    let reader = open(folder)?;
+    let reader = folder_reader(folder)?;
     let mut rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
-    let writer = BufWriter::with_capacity(PIECE_BYTES, &mut out);
-    match tieline_store::export(rows.by_ref(), store_format(format_of(args)), Kinds::Untold, writer) {
+    let written = BufWriter::with_capacity(PIECE_BYTES, &mut out);
+    match export(&mut rows, store_format(format_of(args)), || true, written) {
         Ok(_) => {
             if rows.damaged() > 0 {
                 eprintln!("{} samples are missing: their chunks are damaged", rows.damaged());
@@ -101,8 +116,8 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     }
 }
 
-/// The history of a data folder.
-fn open(folder: &Path) -> Result<HistoryReader> {
+/// Opens the history of a data folder.
+fn folder_reader(folder: &Path) -> Result<HistoryReader> {
     expect_history(folder)?;
     HistoryReader::open(folder).with_context(|| folder.display().to_string())
 }
@@ -121,15 +136,33 @@ fn expect_history(folder: &Path) -> Result<()> {
     bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
 }
 
+fn filters(topics: &[String]) -> Result<Vec<Filter>> {
+    topics.iter().map(|text| filter(text)).collect()
+}
+
+fn filter(text: &str) -> Result<Filter> {
+    Filter::new(text).map_err(|error| wrong("the topic", text, &error.to_string()))
+}
+
+/// From when to when is asked for.
+fn span(from: &str, to: Option<&str>, now: Timestamp) -> Result<(Timestamp, Option<Timestamp>)> {
+    let (from, to) = open_span(Some(from), to, now)?;
+    Ok((from.unwrap_or(now), to))
+}
+
 /// The same question that the node would understand.
 fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
-    let filter = |text: &String| Filter::new(text).map_err(|error| wrong("the topic", text, &error.to_string()));
-    let filters = args.topics.iter().map(filter).collect::<Result<_>>()?;
-    let (from, to) = span(Some(&args.from), args.to.as_deref(), now)?;
+    let (from, to) = span(&args.from, args.to.as_deref(), now)?;
     let end = to.unwrap_or(now);
     let fill = args.fill.map_or(Fill::None, |fill| fill.meant().0);
-    let mut question = HistoryQuery { from, to, fill, limit: args.limit, ..HistoryQuery::of_several(filters) };
-    if let (Some(text), Some(from)) = (&args.every, from) {
+    let mut question = HistoryQuery {
+        from: Some(from),
+        to,
+        fill,
+        limit: args.limit,
+        ..HistoryQuery::of_several(filters(&args.topics)?)
+    };
+    if let Some(text) = &args.every {
         let buckets = calendar::buckets(text, parse_duration(text), args.tz.as_deref(), from, end);
         question = question.in_buckets(buckets.map_err(|words| anyhow!("--{words}"))?, end);
     }
@@ -152,8 +185,8 @@ fn wrong(name: &str, found: &str, expected: &str) -> anyhow::Error {
     anyhow!("{name} is {found:?}, expected {expected}")
 }
 
-/// The times that are meant.
-fn span(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+/// The same, where there may be no beginning.
+fn open_span(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
     let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
     let to = to.map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
     let from = from.map(|text| moment("--from", text)).transpose()?.map(|from| from.resolve(to.unwrap_or(now), now));
@@ -194,6 +227,7 @@ const fn format_word(format: Format) -> &'static str {
         Format::Csv => "csv",
         Format::Json => "json",
         Format::Parquet => "parquet",
+        Format::Arrow => "arrow",
     }
 }
 
@@ -203,6 +237,7 @@ const fn store_format(format: Format) -> tieline_store::Format {
         Format::Csv => tieline_store::Format::Csv,
         Format::Json => tieline_store::Format::Json,
         Format::Parquet => tieline_store::Format::Parquet,
+        Format::Arrow => tieline_store::Format::Arrow,
     }
 }
 

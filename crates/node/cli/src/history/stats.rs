@@ -1,23 +1,21 @@
 //! `tieline history stats`: what each topic takes on the disk.
 
 use super::args::StatsArgs;
-use super::{ANSWER, open, size};
+use super::{ANSWER, filter, folder_reader, size};
 use crate::api::table::{self, Align, plain};
 use crate::{terminal, uri, who};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use serde_json::Value as Json;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
-use tieline_core::Filter;
 
 /// Prints what a node, or a data folder, has of each topic.
 pub fn stats(args: &StatsArgs) -> Result<ExitCode> {
     let answer = match &args.data {
         Some(folder) => {
-            let wrong = |error| anyhow!("the filter is {:?}, expected {error}", args.filter);
-            let filter = Filter::new(&args.filter).map_err(wrong)?;
+            let filter = filter(&args.filter)?;
             let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-            tieline_node::shown_history_stats(&open(folder)?.stats(&filter, limit)?)
+            tieline_node::shown_history_stats(&folder_reader(folder)?.stats(&filter, limit)?)
         }
         None => {
             let limit = args.limit.to_string();

@@ -1,7 +1,7 @@
 //! `tieline history verify` and `repair`: whether the store of a data folder is what was written, and what is left of it.
 
 use super::args::{CompactArgs, RepairArgs, VerifyArgs};
-use super::{expect_history, open};
+use super::{expect_history, folder_reader};
 use crate::answer::say;
 use crate::progress::Progress;
 use crate::{consent, who};
@@ -19,7 +19,7 @@ const DAMAGED: u8 = 3;
 
 /// Reads everything, and prints what is damaged.
 pub fn verify(args: &VerifyArgs) -> Result<ExitCode> {
-    let reader = open(&args.data)?;
+    let reader = folder_reader(&args.data)?;
     let mut progress = Progress::new("checked");
     let seen = reader.verify(&mut |done, total| progress.tell(done, total))?;
     progress.finish();

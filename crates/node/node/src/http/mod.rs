@@ -22,6 +22,7 @@ mod history;
 mod history_compaction;
 mod history_deletion;
 mod history_import;
+mod history_states;
 mod history_stats;
 mod instant;
 mod logins;

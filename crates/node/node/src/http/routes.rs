@@ -7,7 +7,7 @@ use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
     access, backups, clock, command, console, control, devices, history, history_compaction, history_deletion,
-    history_import, history_stats, metrics, reload, sessions, status, topics, trace, values,
+    history_import, history_states, history_stats, metrics, reload, sessions, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_node(of_control(of_devices(of_topics(routes)))))
+    of_login(of_node(of_control(of_devices(of_history(of_topics(routes))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -63,15 +63,8 @@ fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
         )
 }
 
-fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
+fn of_history(routes: Routes<Protected>) -> Routes<Protected> {
     routes
-        .get("/v1/devices", devices::list, Op::new("devices", "Devices with their health"))
-        .get(
-            "/v1/devices/{*topic}",
-            devices::one,
-            Op::new("device", "One device with its points").problem(404, "No such device"),
-        )
-        .get("/v1/points", devices::points, Op::new("points", "What is configured about points"))
         .get(
             "/v1/history",
             history::query,
@@ -108,6 +101,28 @@ fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("historyStats", "Samples and bytes of the topics that a filter selects, the largest first")
                 .problem(503, "History is off or cannot be read, or too much is under way"),
         )
+        .get(
+            "/v1/history/states",
+            history_states::query,
+            Op::new("historyStates", "How long topics were in each state")
+                .about(STATES)
+                .says(200, "States, by topic and bucket")
+                .problem(
+                    503,
+                    "History is off or cannot be read, a topic has too many states, or too much is under way",
+                ),
+        )
+}
+
+fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get("/v1/devices", devices::list, Op::new("devices", "Devices with their health"))
+        .get(
+            "/v1/devices/{*topic}",
+            devices::one,
+            Op::new("device", "One device with its points").problem(404, "No such device"),
+        )
+        .get("/v1/points", devices::points, Op::new("points", "What is configured about points"))
         .get(
             "/v1/trace/{*topic}",
             trace::trace,
@@ -263,6 +278,8 @@ const LIVE: &str = "First the last values, in several events, then changes, conf
     second (event: update, LiveUpdate). Each second the node's time, said by the thread that owns the values: without \
     one for some seconds, what was sent is old (event: beat, LiveBeat). With group: counts of values by quality, in \
     all and of the groups, when they change (event: counts, LiveCounts).";
+const STATES: &str = "A state stands from its sample until the next one, and the last one until the end. After a sample of bad \
+    quality it is unknown.";
 const TRACE: &str = "Needs the right to administer the device's topic. Lines are TraceLine, one JSON object a line; with \
     follow, server-sent events (event: line), first those of the last minute, then each as it comes.";
 const RESERVE: &str = "Needs the right to command the devices, and with the priority HIGH to administer them. The answer is \
