@@ -3,6 +3,7 @@
 import datetime
 import json
 import socket
+import subprocess
 import threading
 import urllib.request
 
@@ -11,7 +12,7 @@ import polars
 import pyarrow
 import pytest
 from bus import Paho
-from node import Node, tieline
+from node import BINARY, Node, tieline
 from tieline.history import History, HistoryError
 
 START = datetime.datetime.now(datetime.timezone.utc).replace(minute=0, second=0, microsecond=0) - datetime.timedelta(days=2)
@@ -148,3 +149,26 @@ def test_states_stand_until_the_next(node):
         assert found == [("open", "good", 40, share(2 / 3), 1), ("closed", "good", 10, share(1 / 6), 1), (None, "bad", 10, share(1 / 6), 1)]
     status, answer = node.request(f"/v1/history/states?topic=plant/power&from={at(0).strftime('%Y-%m-%dT%H:%M:%SZ')}&every=1m&format=csv")
     assert status == 200 and answer.splitlines()[0] == "topic,time,value,quality,seconds,share,count" and len(answer.splitlines()) > COUNT
+
+
+def test_a_tail_joins_history_and_what_comes(node):
+    words = [BINARY, "history", "tail", "tail/#", "--from", "1h", "--json", "--count", "40", "--http", node.http]
+    now = datetime.datetime.now(datetime.timezone.utc)
+    with Paho(node) as client:
+
+        def publish(numbers):
+            for number in numbers:
+                late = datetime.timedelta(minutes=number % 3)
+                client.publish(f"tail/{number % 2}", json.dumps({"v": number, "t": (now - late).isoformat()}), qos=1)
+
+        publish(range(40))
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as tail:
+            first = json.loads(tail.stdout.readline())
+            publish(range(40, 100))
+            rows = [first, *map(json.loads, tail.stdout)]
+    values = [row["v"] for row in rows]
+    assert tail.returncode == 0 and len(set(values)) == len(values)
+    assert set(range(40)) <= set(values) and len(values) >= 80, values
+    assert [row["t"] for row in rows[:40]] == sorted(row["t"] for row in rows[:40])
+    status, answer = node.request("/v1/history/tail?topic=a&from=nonsense")
+    assert status == 400 and "from" in answer["detail"]

@@ -265,6 +265,25 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Appends a row as a JSON object.
+pub fn write_row(row: &Row, text: &mut String) {
+    write_json(row, Kinds::Untold, text);
+}
+
+fn write_json(row: &Row, kinds: Kinds, text: &mut String) {
+    text.push_str("{\"topic\":");
+    json_string(&row.topic, text);
+    text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
+    let _ = write!(text, ",\"count\":{},", row.count);
+    if kinds == Kinds::Told {
+        let _ = write!(text, "\"kind\":\"{}\",", row.kind().name());
+    }
+    // The point's own members follow: its opening brace is dropped.
+    let at = text.len();
+    row.point.write_json(text);
+    text.remove(at);
+}
+
 fn json(
     rows: impl Iterator<Item = Result<Row, StoreError>>,
     kinds: Kinds,
@@ -273,19 +292,8 @@ fn json(
     let mut text = String::new();
     let mut count = 0;
     for row in rows {
-        let row = row?;
         text.push_str(if count == 0 { "[\n" } else { ",\n" });
-        text.push_str("{\"topic\":");
-        json_string(&row.topic, &mut text);
-        text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
-        let _ = write!(text, ",\"count\":{},", row.count);
-        if kinds == Kinds::Told {
-            let _ = write!(text, "\"kind\":\"{}\",", row.kind().name());
-        }
-        // The point's own members follow: its opening brace is dropped.
-        let at = text.len();
-        row.point.write_json(&mut text);
-        text.remove(at);
+        write_json(&row?, kinds, &mut text);
         out.write_all(text.as_bytes())?;
         text.clear();
         count += 1;

@@ -32,7 +32,7 @@ pub use chunk_files::{ChunkFiles, Extent, file_name, history_files, read_chunk};
 pub use day_check::{WrittenDay, day_file_check};
 pub use day_file::{DayFile, DayPlace, DayWriter, Fields};
 pub use error::StoreError;
-pub use export::{Answer, ExportError, Format, Kinds, RowPage, export, export_with};
+pub use export::{Answer, ExportError, Format, Kinds, RowPage, export, export_with, write_row};
 pub use files::FolderStorage;
 pub use import::{ImportError, Imported, ImportedValue, import, reasons};
 pub use index::{ChunkRow, ClosedDay, DAY_US, FileRow, Index, Moved, Removed};

@@ -148,6 +148,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("backup", &["tieline backup -o plant.tar", "tieline backup -o plant.tar --data /var/lib/tieline --json"]),
     ("restore", &["tieline restore plant.tar --data /var/lib/tieline", "tieline restore plant.tar --check"]),
     (
+        "history tail",
+        &["tieline history tail 'demo/+/relay/breaker' --from 1h", "tieline history tail 'demo/#' --json | jq .v"],
+    ),
+    (
         "history states",
         &[
             "tieline history states demo/feeder1/relay/breaker --from 7d",

@@ -30,6 +30,7 @@ mod running;
 mod status;
 mod store;
 mod store_thread;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -47,6 +48,7 @@ pub use queue::{NotRecorded, Receipt};
 pub use running::RunningInstant;
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
 pub use store::{Deleted, Deletion, Migration, Retention, StoreError};
+pub use tail::{TAIL_ROWS_MAX, Tailed, tail};
 pub use tieline_series::{Aggregate, Datum, Sample};
 pub use tools::Watch;
 pub use tools::repair::{RepairedHistory, repair};

@@ -111,7 +111,8 @@ impl HistoryHandle {
     }
 
     /// Asks the store to delete samples, with all that is durable by now; the answer comes when their bytes are gone from chunks and day
-    /// files. The journal lets go of them soon after, but for databases that do not have them. Nothing comes where the history is closed before, or too many deletions wait.
+    /// files. The journal lets go of them soon after, but for databases that do not have them. Nothing comes where the history is closed
+    /// before, or too many deletions wait.
     #[must_use]
     pub fn delete(&self, what: Deletion) -> Receiver<Result<Deleted, String>> {
         let (answer, answered) = sync_channel(1);
@@ -135,6 +136,12 @@ impl HistoryHandle {
             }
         });
         answered
+    }
+
+    /// Waits until a journal record is durable, for `patience` at most; the last one that is, and whether the journal is closed.
+    pub(crate) fn wait_durable(&self, seq: Seq, patience: Duration) -> (Seq, bool) {
+        let is_there = |notes: &crate::status::Notes| notes.status.durable >= seq || notes.journal_done;
+        self.board.wait(patience, is_there, |notes| (notes.status.durable, notes.journal_done))
     }
 
     /// Waits until the store has the journal's records up to `seq`, for `patience` at most; says whether it has.

@@ -1,6 +1,7 @@
 //! The command line of `tieline history`.
 
 use super::states::StatesArgs;
+use super::tail::TailArgs;
 use crate::args::HttpArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -27,6 +28,8 @@ pub enum HistoryVerb {
     Repair(RepairArgs),
     /// Print how long topics were in each state
     States(StatesArgs),
+    /// Print samples from a time on, and then each as it is recorded
+    Tail(TailArgs),
 }
 
 /// In which order rows come.

@@ -6,6 +6,7 @@ mod export;
 mod import;
 mod states;
 mod stats;
+mod tail;
 mod upkeep;
 
 use crate::api::now;
@@ -43,6 +44,7 @@ pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
         HistoryVerb::Compact(args) => return upkeep::compact(args),
         HistoryVerb::Verify(args) => return upkeep::verify(args),
         HistoryVerb::Repair(args) => return upkeep::repair(args),
+        HistoryVerb::Tail(args) => tail::tail(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

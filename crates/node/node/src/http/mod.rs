@@ -24,6 +24,7 @@ mod history_deletion;
 mod history_import;
 mod history_states;
 mod history_stats;
+mod history_tail;
 mod instant;
 mod logins;
 mod metrics;
@@ -111,6 +112,8 @@ pub struct About {
     pub field: Arc<Counters>,
     /// Connections of HTTP.
     pub http: Places,
+    /// Those who follow history.
+    pub tails: Recalls,
     /// Answers from history that are under way.
     pub recalls: Recalls,
     /// What health said last.

@@ -7,7 +7,8 @@ use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
     access, backups, clock, command, console, control, devices, history, history_compaction, history_deletion,
-    history_import, history_states, history_stats, metrics, reload, sessions, status, topics, trace, values,
+    history_import, history_states, history_stats, history_tail, metrics, reload, sessions, status, topics, trace,
+    values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -100,6 +101,13 @@ fn of_history(routes: Routes<Protected>) -> Routes<Protected> {
             history_stats::stats,
             Op::new("historyStats", "Samples and bytes of the topics that a filter selects, the largest first")
                 .problem(503, "History is off or cannot be read, or too much is under way"),
+        )
+        .get(
+            "/v1/history/tail",
+            history_tail::tail,
+            Op::new("historyTail", "Samples from a time on, and then each as it is recorded, as server-sent events")
+                .about(TAIL)
+                .problem(503, "History is off or cannot be read, or there are enough readers"),
         )
         .get(
             "/v1/history/states",
@@ -280,6 +288,8 @@ const LIVE: &str = "First the last values, in several events, then changes, conf
     all and of the groups, when they change (event: counts, LiveCounts).";
 const STATES: &str = "A state stands from its sample until the next one, and the last one until the end. After a sample of bad \
     quality it is unknown.";
+const TAIL: &str = "Samples of before come in order of time, then the event live, then each sample in the order in which it is \
+    recorded: none is missing between the two, and none is there twice. Up to 1,000,000 samples of before.";
 const TRACE: &str = "Needs the right to administer the device's topic. Lines are TraceLine, one JSON object a line; with \
     follow, server-sent events (event: line), first those of the last minute, then each as it comes.";
 const RESERVE: &str = "Needs the right to command the devices, and with the priority HIGH to administer them. The answer is \
