@@ -62,6 +62,16 @@ impl Format {
     }
 }
 
+/// Whether rows say what their values are, so that an import takes them exactly: a last column, or member, `kind`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kinds {
+    /// They do not.
+    #[default]
+    Untold,
+    /// They do, but in tables and Arrow streams.
+    Told,
+}
+
 /// Why an export ended early.
 #[derive(Debug)]
 pub enum ExportError {
@@ -102,14 +112,28 @@ pub fn export<W: Write + Send>(
     answer: &mut impl Answer,
     format: Format,
     is_wanted: impl Fn() -> bool,
+    out: W,
+) -> Result<u64, ExportError> {
+    export_with(answer, format, Kinds::Untold, is_wanted, out)
+}
+
+/// The same, where rows say what their values are or do not.
+///
+/// # Errors
+/// Reading or writing failed; what was written is incomplete then.
+pub fn export_with<W: Write + Send>(
+    answer: &mut impl Answer,
+    format: Format,
+    kinds: Kinds,
+    is_wanted: impl Fn() -> bool,
     mut out: W,
 ) -> Result<u64, ExportError> {
     let topics = if format == Format::Arrow { answer.topics() } else { Vec::new() };
     let count = match format {
         Format::Table => table(answer.take_while(|_| is_wanted()), &mut out),
-        Format::Csv => csv(answer.take_while(|_| is_wanted()), &mut out),
-        Format::Json => json(answer.take_while(|_| is_wanted()), &mut out),
-        Format::Parquet => parquet_file::write(pieces(answer, is_wanted), &mut out),
+        Format::Csv => csv(answer.take_while(|_| is_wanted()), kinds, &mut out),
+        Format::Json => json(answer.take_while(|_| is_wanted()), kinds, &mut out),
+        Format::Parquet => parquet_file::write(pieces(answer, is_wanted), kinds, &mut out),
         Format::Arrow => arrow_stream::write(pieces(answer, is_wanted), &topics, &mut out),
     }?;
     out.flush()?;
@@ -192,28 +216,34 @@ fn table(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Wri
     Ok(count)
 }
 
-fn csv(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
+fn csv(
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    kinds: Kinds,
+    out: &mut impl Write,
+) -> Result<u64, ExportError> {
     let mut csv = csv::Writer::from_writer(out);
     let failed = |error: csv::Error| ExportError::Write(error.into());
-    csv.write_record(["topic", "time", "value", "quality", "why", "count"]).map_err(failed)?;
+    // The last one is for kinds alone.
+    let told = CSV_COLUMNS.len() - usize::from(kinds == Kinds::Untold);
+    csv.write_record(CSV_COLUMNS.iter().take(told)).map_err(failed)?;
     let mut count = 0;
     for row in rows {
         let row = row?;
         let why: Vec<&str> = row.point.quality.reasons().collect();
-        csv.write_record([
-            &*harmless(&row.topic),
-            &row.point.time.to_string(),
-            &value_cell(&row.point.value),
-            row.point.quality.validity().name(),
-            &why.join(" "),
-            &row.count.to_string(),
-        ])
-        .map_err(failed)?;
+        let (time, rows) = (row.point.time.to_string(), row.count.to_string());
+        let (topic, value) = (harmless(&row.topic), value_cell(&row.point.value));
+        let quality = row.point.quality.validity().name();
+        let cells: [&str; CSV_COLUMNS.len()] =
+            [&topic, &time, &value, quality, &why.join(" "), &rows, row.kind().name()];
+        csv.write_record(cells.iter().take(told)).map_err(failed)?;
         count += 1;
     }
     csv.flush()?;
     Ok(count)
 }
+
+/// The columns of CSV.
+const CSV_COLUMNS: [&str; 7] = ["topic", "time", "value", "quality", "why", "count", "kind"];
 
 pub(crate) fn value_cell(value: &Value) -> String {
     let text = plain(value);
@@ -237,22 +267,33 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 
 /// Appends a row as a JSON object.
 pub fn write_row(row: &Row, text: &mut String) {
+    write_json(row, Kinds::Untold, text);
+}
+
+fn write_json(row: &Row, kinds: Kinds, text: &mut String) {
     text.push_str("{\"topic\":");
     json_string(&row.topic, text);
     text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
     let _ = write!(text, ",\"count\":{},", row.count);
+    if kinds == Kinds::Told {
+        let _ = write!(text, "\"kind\":\"{}\",", row.kind().name());
+    }
     // The point's own members follow: its opening brace is dropped.
     let at = text.len();
     row.point.write_json(text);
     text.remove(at);
 }
 
-fn json(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
+fn json(
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    kinds: Kinds,
+    out: &mut impl Write,
+) -> Result<u64, ExportError> {
     let mut text = String::new();
     let mut count = 0;
     for row in rows {
         text.push_str(if count == 0 { "[\n" } else { ",\n" });
-        write_row(&row?, &mut text);
+        write_json(&row?, kinds, &mut text);
         out.write_all(text.as_bytes())?;
         text.clear();
         count += 1;

@@ -1,6 +1,6 @@
 //! Rows as a Parquet file: row groups of a bounded size, dictionary and zstd.
 
-use crate::export::ExportError;
+use crate::export::{ExportError, Kinds};
 use crate::table::Table;
 use crate::{Piece, StoreError};
 use parquet::basic::{Compression, ZstdLevel};
@@ -24,15 +24,19 @@ const SCHEMA: &str = "
         OPTIONAL BYTE_ARRAY text (UTF8);
         REQUIRED BYTE_ARRAY quality (UTF8);
         REQUIRED INT32 why;
-        REQUIRED INT64 count;
+        REQUIRED INT64 count;{kind}
     }";
+const KIND: &str = "
+        REQUIRED BYTE_ARRAY kind (UTF8);";
 
 /// Writes rows and says how many.
 pub(crate) fn write<W: Write + Send>(
     pieces: impl Iterator<Item = Result<Piece, StoreError>>,
+    kinds: Kinds,
     out: &mut W,
 ) -> Result<u64, ExportError> {
-    let schema = Arc::new(parse_message_type(SCHEMA).map_err(said)?);
+    let schema = SCHEMA.replace("{kind}", if kinds == Kinds::Told { KIND } else { "" });
+    let schema = Arc::new(parse_message_type(&schema).map_err(said)?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_created_by("tieline".to_owned());
@@ -76,6 +80,9 @@ fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, table: Table
     let reasons = table.qualities.iter().map(|(quality, count)| (i32::from(quality.reason_bits()), *count));
     column::<Int32Type, W>(&mut group, &spread(reasons), None)?;
     column::<Int64Type, W>(&mut group, &table.counts, None)?;
+    // The schema has it where kinds are told.
+    let kinds = table.kinds.iter().map(|(kind, count)| (ByteArray::from(kind.name()), *count));
+    column::<ByteArrayType, W>(&mut group, &spread(kinds), None)?;
     group.close().map(drop)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::day_file::{BOOL, FLOAT, INT};
 use crate::export::plain;
-use crate::{Fields, Row};
+use crate::{Fields, Row, ValueKind};
 use tieline_core::{Quality, Topic, Validity, Value};
 
 /// Rows that lie together in an answer.
@@ -40,6 +40,8 @@ pub(crate) struct Table {
     /// Qualities, each with how many rows have it one after the other.
     pub qualities: Vec<(Quality, usize)>,
     pub counts: Vec<i64>,
+    /// What values are, each with how many rows have such one after the other.
+    pub kinds: Vec<(ValueKind, usize)>,
 }
 
 /// Bytes of texts that are held.
@@ -62,7 +64,9 @@ impl Table {
         }
     }
 
-    fn row(&mut self, Row { topic, point, count, .. }: Row) {
+    fn row(&mut self, row: Row) {
+        self.kind(row.kind(), 1);
+        let Row { topic, point, count, .. } = row;
         self.topic(topic, 1);
         let number = point.value.as_f64();
         self.values.push(number.unwrap_or_default());
@@ -81,6 +85,7 @@ impl Table {
         for (kind, count) in kinds {
             let start = self.values.len();
             self.value_there.resize(start + count, kind <= BOOL);
+            self.kind(kind_of(kind), count);
             match kind {
                 FLOAT => self.values.extend_from_slice(floats.split_off(..count).unwrap_or_default()),
                 INT | BOOL => self.integers(integers.split_off(..count).unwrap_or_default()),
@@ -116,11 +121,28 @@ impl Table {
         }
     }
 
+    fn kind(&mut self, kind: ValueKind, count: usize) {
+        match self.kinds.last_mut() {
+            Some((last, before)) if *last == kind => *before += count,
+            Some(_) | None => self.kinds.push((kind, count)),
+        }
+    }
+
     fn quality(&mut self, quality: Quality, count: usize) {
         match self.qualities.last_mut() {
             Some((last, before)) if *last == quality => *before += count,
             Some(_) | None => self.qualities.push((quality, count)),
         }
+    }
+}
+
+/// What samples of a kind are, of those that a piece has.
+const fn kind_of(kind: u8) -> ValueKind {
+    match kind {
+        FLOAT => ValueKind::Double,
+        INT => ValueKind::Integer,
+        BOOL => ValueKind::Boolean,
+        _ => ValueKind::Null,
     }
 }
 

@@ -124,6 +124,30 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "history export",
+        &[
+            "tieline history export 'demo/#' -o export",
+            "tieline history export 'site/+/power' --from 2026-01-01 --to 2026-02-01 --format csv -o january",
+        ],
+    ),
+    (
+        "history import",
+        &["tieline history import export", "tieline history import january --data /var/lib/tieline --json"],
+    ),
+    (
+        "history delete",
+        &[
+            "tieline history delete 'site/room7/#' --yes --why 'request 4711'",
+            "tieline history delete site/ahu1/fan --from 2026-11-20T08:00:00Z --to 2026-11-20T09:00:00Z --yes",
+        ],
+    ),
+    ("history stats", &["tieline history stats", "tieline history stats 'demo/#' --limit 5 --json"]),
+    ("history verify", &["tieline history verify --data /var/lib/tieline"]),
+    ("history repair", &["tieline history repair --data /var/lib/tieline --yes"]),
+    ("history compact", &["tieline history compact"]),
+    ("backup", &["tieline backup -o plant.tar", "tieline backup -o plant.tar --data /var/lib/tieline --json"]),
+    ("restore", &["tieline restore plant.tar --data /var/lib/tieline", "tieline restore plant.tar --check"]),
+    (
         "history tail",
         &["tieline history tail 'demo/+/relay/breaker' --from 1h", "tieline history tail 'demo/#' --json | jq .v"],
     ),

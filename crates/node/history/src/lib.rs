@@ -33,6 +33,7 @@ mod store_thread;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod writer;
 
 pub use columns::fill::Fill;
@@ -41,12 +42,16 @@ pub use columns::question::{HistoryQuery, Order};
 pub use columns::reader::{HistoryReader, HistorySource};
 pub use columns::rows::Rows;
 pub use columns::state_rows::States;
-pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding};
+pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding, note_restored};
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};
 pub use running::RunningInstant;
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
-pub use store::{Migration, Retention, StoreError};
+pub use store::{Deleted, Deletion, Migration, Retention, StoreError};
 pub use tail::{TAIL_ROWS_MAX, Tailed, tail};
 pub use tieline_series::{Aggregate, Datum, Sample};
+pub use tools::Watch;
+pub use tools::repair::{RepairedHistory, repair};
+pub use tools::stats::{HistoryStats, Taken};
+pub use tools::verify::{Fault, VerifiedHistory};
 pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

@@ -1,11 +1,17 @@
-//! `tieline history`: recorded values, from a node or from its folder.
+//! `tieline history`: recorded values, from a node or from its folder, and what looks after their store.
 
 pub mod args;
+mod delete;
+mod export;
+mod import;
 mod states;
+mod stats;
 mod tail;
+mod upkeep;
 
 use crate::api::now;
 use crate::args::HttpArgs;
+use crate::progress::size;
 use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
 use args::{Format, HistoryArgs, HistoryVerb, RowOrder};
@@ -26,11 +32,18 @@ const ANSWER: Duration = Duration::from_secs(300);
 /// Bytes that are moved at one time.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Prints recorded values.
+/// Reads a history, or looks after it.
 pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
     match verb {
         HistoryVerb::Query(args) => query(args)?,
         HistoryVerb::States(args) => states::states(args)?,
+        HistoryVerb::Delete(args) => return delete::delete(args),
+        HistoryVerb::Export(args) => return export::export(args),
+        HistoryVerb::Import(args) => return import::import(args),
+        HistoryVerb::Stats(args) => return stats::stats(args),
+        HistoryVerb::Compact(args) => return upkeep::compact(args),
+        HistoryVerb::Verify(args) => return upkeep::verify(args),
+        HistoryVerb::Repair(args) => return upkeep::repair(args),
         HistoryVerb::Tail(args) => tail::tail(args)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -107,34 +120,36 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
 
 /// Opens the history of a data folder.
 fn folder_reader(folder: &Path) -> Result<HistoryReader> {
-    if !folder.join(HISTORY_FOLDER).exists() {
-        if folder.join(OLDER_FILE).exists() {
-            bail!(
-                "{} has a history of an earlier release, expected one that a node of this release has opened",
-                folder.display()
-            );
-        }
-        bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
-    }
+    expect_history(folder)?;
     HistoryReader::open(folder).with_context(|| folder.display().to_string())
 }
 
+/// Goes on only where a folder has a history.
+fn expect_history(folder: &Path) -> Result<()> {
+    if folder.join(HISTORY_FOLDER).exists() {
+        return Ok(());
+    }
+    if folder.join(OLDER_FILE).exists() {
+        bail!(
+            "{} has a history of an earlier release, expected one that a node of this release has opened",
+            folder.display()
+        );
+    }
+    bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
+}
+
 fn filters(topics: &[String]) -> Result<Vec<Filter>> {
-    let filter = |text: &String| Filter::new(text).map_err(|error| anyhow!("the topic is {text:?}, expected {error}"));
-    topics.iter().map(filter).collect()
+    topics.iter().map(|text| filter(text)).collect()
+}
+
+fn filter(text: &str) -> Result<Filter> {
+    Filter::new(text).map_err(|error| wrong("the topic", text, &error.to_string()))
 }
 
 /// From when to when is asked for.
 fn span(from: &str, to: Option<&str>, now: Timestamp) -> Result<(Timestamp, Option<Timestamp>)> {
-    let moment = |name, text: &str| {
-        Moment::parse(text).ok_or_else(|| anyhow!("{name} is {text:?}, expected {}", Moment::EXPECTED))
-    };
-    let to = to.map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
-    let from = moment("--from", from)?.resolve(to.unwrap_or(now), now);
-    if let Some(to) = to.filter(|to| *to < from) {
-        bail!("--from is {from}, expected a time before --to, which is {to}");
-    }
-    Ok((from, to))
+    let (from, to) = open_span(Some(from), to, now)?;
+    Ok((from.unwrap_or(now), to))
 }
 
 /// The same question that the node would understand.
@@ -166,6 +181,23 @@ const fn order_word(order: RowOrder) -> &'static str {
         RowOrder::Topic => "topic",
         RowOrder::Time => "time",
     }
+}
+
+fn wrong(name: &str, found: &str, expected: &str) -> anyhow::Error {
+    anyhow!("{name} is {found:?}, expected {expected}")
+}
+
+/// The same, where there may be no beginning.
+fn open_span(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
+    let to = to.map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
+    let from = from.map(|text| moment("--from", text)).transpose()?.map(|from| from.resolve(to.unwrap_or(now), now));
+    if let (Some(from), Some(to)) = (from, to)
+        && to < from
+    {
+        bail!("--from is {from}, expected a time before --to, which is {to}");
+    }
+    Ok((from, to))
 }
 
 fn word(aggregate: args::Aggregate) -> &'static str {
@@ -256,13 +288,6 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000 => format!("{} kB", bytes / 1000),
-        1_000_000.. => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
     }
 }
 

@@ -16,7 +16,7 @@ use tieline_history::{Aggregate, Fill, HistoryQuery, HistorySource, Order, calen
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, of_word, words_schema, write_form};
 use tieline_service::parameters;
-use tieline_store::{Format, Place, PlaceError, Row, RowPage, StoreError, export};
+use tieline_store::{Format, Kinds, Place, PlaceError, Row, RowPage, StoreError, export_with};
 use tokio::sync::oneshot;
 
 /// Topics and filters of a request.
@@ -52,6 +52,8 @@ parameters! {
         limit: Whole<1, ROWS_MAX> = "100000",
         /// How rows are written
         format: Form = "json",
+        /// Whether each row says what its value is, in a last column or a member `kind`, so that an import takes it exactly
+        kinds: bool = "false",
     }
 }
 
@@ -177,6 +179,7 @@ pub async fn query(
     QueryPairs(asked, pairs): QueryPairs<HistoryAsked>,
 ) -> Result<Rows, Problem> {
     let Form(format) = asked.format;
+    let kinds = if asked.kinds { Kinds::Told } else { Kinds::Untold };
     let question = question(asked, authenticated.now().utc)?;
     let authorized = reads_all(authenticated, &question.topics).await?;
     let source = source(&authorized.app)?;
@@ -194,11 +197,13 @@ pub async fn query(
         let Some(limit) = limit else {
             // Its pieces are read once it is known that there is no next page.
             drop(tell_next);
-            return export(&mut rows, format, || !gone.is_closed(), out).map(drop).map_err(|e| e.to_string());
+            return export_with(&mut rows, format, kinds, || !gone.is_closed(), out)
+                .map(drop)
+                .map_err(|e| e.to_string());
         };
         let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
         let _ = tell_next.send(next);
-        export(&mut RowPage::from(page), format, || true, out).map(drop).map_err(|e| e.to_string())
+        export_with(&mut RowPage::from(page), format, kinds, || true, out).map(drop).map_err(|e| e.to_string())
     });
     let body = made.await?;
     // The page was whole before its first piece.

@@ -268,6 +268,8 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     );
     e.counter("tieline_history_lost_records_total", "Journal records that were damaged.", status.lost_records);
     e.counter("tieline_history_removed_samples_total", "Samples removed by age or size.", status.removed_samples);
+    let deleted = "Samples deleted because somebody asked for it.";
+    e.counter("tieline_history_deleted_samples_total", deleted, status.deleted_samples);
     e.gauge("tieline_journal_bytes", "Bytes of the journal.", status.journal_bytes);
     let kept = "Of these, bytes that are kept for databases alone.";
     e.gauge("tieline_journal_kept_bytes", kept, status.journal_kept_bytes);
