@@ -11,18 +11,26 @@
 //! Read first: `database.rs`, then `postgres/mod.rs`.
 
 mod database;
+mod http;
 mod line;
 mod position;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "remotewrite")]
+mod remote_write;
 
 pub use database::{Database, DatabaseError, Index, Row};
-pub use line::{Credentials, Line, LineOptions};
+pub use http::Credentials;
+pub use line::{Line, LineOptions};
 #[cfg(feature = "postgres")]
 pub use postgres::{LoadTls, Postgres, PostgresOptions};
+#[cfg(feature = "remotewrite")]
+pub use remote_write::{RemoteWrite, RemoteWriteOptions};
 
 /// Whether this build writes to PostgreSQL.
 pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
+/// Whether this build writes by Prometheus remote write.
+pub const HAS_REMOTE_WRITE: bool = cfg!(feature = "remotewrite");
 
 /// Bytes a second that the slowest link takes.
 const BYTES_PER_SECOND_MIN: u64 = 8 << 10;

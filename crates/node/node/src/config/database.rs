@@ -9,7 +9,7 @@ use super::settings::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::Filter;
-use tieline_databases::{Credentials, HAS_POSTGRES, Index};
+use tieline_databases::{Credentials, HAS_POSTGRES, HAS_REMOTE_WRITE, Index};
 use toml::de::DeValue;
 
 /// Databases of one node.
@@ -67,6 +67,17 @@ pub enum DatabaseServer {
         /// The measurement of all samples.
         measurement: String,
     },
+    /// Prometheus remote write.
+    RemoteWrite {
+        /// The whole address of writes.
+        url: String,
+        /// Who writes.
+        credentials: Option<Credentials>,
+        /// More headers of each request.
+        headers: Vec<(String, String)>,
+        /// The name of the metric.
+        metric: String,
+    },
 }
 
 impl DatabaseServer {
@@ -76,12 +87,16 @@ impl DatabaseServer {
         match self {
             Self::Postgres { .. } => POSTGRESQL,
             Self::Line { kind, .. } => kind,
+            Self::RemoteWrite { .. } => REMOTE_WRITE,
         }
     }
 }
 
+const KIND_WORDS: &str = "\"postgresql\", \"influxdb\", \"victoriametrics\" or \"remotewrite\"";
 const POSTGRESQL: &str = "postgresql";
-const KINDS: [(&str, &str); 3] = [(POSTGRESQL, POSTGRESQL), ("influxdb", "influxdb"), (VICTORIA, VICTORIA)];
+const REMOTE_WRITE: &str = "remotewrite";
+const KINDS: [(&str, &str); 4] =
+    [(POSTGRESQL, POSTGRESQL), ("influxdb", "influxdb"), (VICTORIA, VICTORIA), (REMOTE_WRITE, REMOTE_WRITE)];
 /// The product that has no texts.
 pub const VICTORIA: &str = "victoriametrics";
 
@@ -101,9 +116,10 @@ fn read_database(name: String, mut s: Section<'_>, doc: &mut Document<'_>, folde
         let expected = format!("a name of 1 to {NAME_CHARS} letters, digits, - and _: it is the name of files");
         doc.report(s.at(), "history.database", format!("{name:?}"), expected);
     }
-    let kind = s.required(doc, "kind", "\"postgresql\", \"influxdb\" or \"victoriametrics\"", parse::word(&KINDS));
+    let kind = s.required(doc, "kind", KIND_WORDS, parse::word(&KINDS));
     let server = match kind {
         Some(POSTGRESQL) => read_postgres(&mut s, doc, folder),
+        Some(REMOTE_WRITE) => read_remote_write(&mut s, doc, folder),
         Some(kind) => read_line(&mut s, doc, folder, kind),
         None => None,
     };
@@ -140,22 +156,58 @@ fn read_postgres(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> 
 }
 
 fn read_line(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, kind: &'static str) -> Option<DatabaseServer> {
-    let url = s.required(doc, "url", URL, |value| {
+    let url = read_url(s, doc);
+    let credentials = read_credentials(s, doc, folder);
+    let measurement = s.or(doc, "measurement", "tieline".to_owned(), parse::text);
+    Some(DatabaseServer::Line { kind, url: url?, credentials, measurement })
+}
+
+fn read_remote_write(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<DatabaseServer> {
+    if !HAS_REMOTE_WRITE {
+        let found = "\"remotewrite\", which this binary was built without".to_owned();
+        doc.report(s.value_at("kind"), &s.key("kind"), found, "a binary with the feature remotewrite".to_owned());
+    }
+    let url = read_url(s, doc);
+    let credentials = read_credentials(s, doc, folder);
+    let headers = s.each_text(doc, "headers", HEADERS, |text| read_header(text).ok_or_else(|| HEADERS.to_owned()));
+    let metric = s.or(doc, "metric", "tieline_value".to_owned(), |value| {
+        let is_first = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | ':');
+        let is_name =
+            |text: &&str| text.starts_with(is_first) && text.chars().all(|c| is_first(c) || c.is_ascii_digit());
+        let name = value.as_str().filter(is_name).map(str::to_owned);
+        name.ok_or_else(|| "the name of a metric, of letters, digits, _ and :".to_owned())
+    });
+    Some(DatabaseServer::RemoteWrite { url: url?, credentials, headers, metric })
+}
+
+fn read_url(s: &mut Section<'_>, doc: &mut Document<'_>) -> Option<String> {
+    s.required(doc, "url", URL, |value| {
         let url = value.as_str().filter(|text| text.strip_prefix("http://").is_some_and(|rest| !rest.is_empty()));
         url.map(str::to_owned).ok_or_else(|| URL.to_owned())
-    });
+    })
+}
+
+fn read_credentials(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<Credentials> {
     let user = s.optional(doc, "user", parse::text);
     let file = s.optional(doc, "password_file", parse::text).map(|file| folder.join(file));
     if user.is_some() && file.is_none() {
         let found = "a user without a password".to_owned();
         doc.report(s.value_at("user"), &s.key("user"), found, "password_file beside it".to_owned());
     }
-    let credentials = file.map(|file| Credentials { user, file });
-    let measurement = s.or(doc, "measurement", "tieline".to_owned(), parse::text);
-    Some(DatabaseServer::Line { kind, url: url?, credentials, measurement })
+    file.map(|file| Credentials { user, file })
+}
+
+/// The name and the value of a header.
+fn read_header(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once(':')?;
+    let (name, value) = (name.trim(), value.trim());
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let is_value = value.chars().all(|c| c == ' ' || c.is_ascii_graphic());
+    (is_name && is_value).then(|| (name.to_owned(), value.to_owned()))
 }
 
 const HOSTS: &str = "hosts, each with a port or without, as in [\"db1.example:5432\", \"db2.example\"]";
+const HEADERS: &str = "headers of requests, as in [\"X-Scope-OrgID: plant\"]";
 const URL: &str = "the address of writes, as in \"http://10.1.2.3:8428/write\"; https needs a proxy that makes it";
 
 fn read_hosts(value: &DeValue<'_>) -> Result<Vec<(String, u16)>, Expected> {
@@ -220,13 +272,25 @@ mod tests {
             assert!(error.contains(part), "{text}: {error}");
         };
         check("", "history.database.plant.kind");
-        check("kind='mysql'", "\"postgresql\" or \"influxdb\" or \"victoriametrics\"");
+        check("kind='mysql'", "\"influxdb\" or \"victoriametrics\" or \"remotewrite\"");
         check("kind='influxdb'", "history.database.plant.url");
         check("kind='influxdb'\nurl='https://x/'", "https needs a proxy");
         check("kind='influxdb'\nurl='http://x/'\nuser='u'", "password_file beside it");
         check("kind='influxdb'\nurl='http://x/'\nhosts=['a']", "history.database.plant.hosts");
         check("kind='postgresql'\nhosts=['a']\nuser='u'", "history.database.plant.database");
         check("kind='postgresql'\nhosts=['a']\nuser='u'\ndatabase='d'\nauthorities='ca'", "tls = true beside it");
+        check("kind='remotewrite'\nurl='http://x/'\nmetric='a b'", "the name of a metric");
+        for header in ["a", "a b: c", ": c", "a: \u{e9}"] {
+            check(&format!("kind='remotewrite'\nurl='http://x/'\nheaders=['b: c', '{header}']"), "X-Scope-OrgID");
+        }
+        if HAS_REMOTE_WRITE {
+            let all = read("kind='remotewrite'\nurl='http://x/w'\nheaders=['a: b c']").unwrap();
+            let DatabaseServer::RemoteWrite { headers, metric, .. } = &all[0].server else { panic!() };
+            assert_eq!(
+                (headers.as_slice(), metric.as_str()),
+                ([("a".to_owned(), "b c".to_owned())].as_slice(), "tieline_value")
+            );
+        }
         let line = read("kind='victoriametrics'\nurl='http://x:8428/write'\ntopics=['a/#']").unwrap();
         assert_eq!((line[0].server.kind(), line[0].topics.len(), line[0].batch_rows), (VICTORIA, 1, 20_000));
     }

@@ -20,6 +20,7 @@ pub(super) fn forwarding_of(config: &DatabaseConfig, folder: &Path) -> Forwardin
             timeout: config.timeout,
             position: folder.join(format!("{}.position", config.name)),
         })),
+        DatabaseServer::RemoteWrite { .. } => remote_write(config, folder),
         DatabaseServer::Postgres { .. } => postgres(config),
     };
     Forwarding {
@@ -62,6 +63,27 @@ fn postgres(config: &DatabaseConfig) -> Box<dyn Database> {
 
 #[cfg(not(feature = "postgres"))]
 fn postgres(_: &DatabaseConfig) -> Box<dyn Database> {
+    Box::new(Absent)
+}
+
+#[cfg(feature = "remotewrite")]
+fn remote_write(config: &DatabaseConfig, folder: &Path) -> Box<dyn Database> {
+    use tieline_databases::{RemoteWrite, RemoteWriteOptions};
+    let DatabaseServer::RemoteWrite { url, credentials, headers, metric } = &config.server else {
+        return Box::new(Absent);
+    };
+    Box::new(RemoteWrite::new(RemoteWriteOptions {
+        url: url.clone(),
+        credentials: credentials.clone(),
+        headers: headers.clone(),
+        metric: metric.clone(),
+        timeout: config.timeout,
+        position: folder.join(format!("{}.position", config.name)),
+    }))
+}
+
+#[cfg(not(feature = "remotewrite"))]
+fn remote_write(_: &DatabaseConfig, _: &Path) -> Box<dyn Database> {
     Box::new(Absent)
 }
 
