@@ -11,6 +11,7 @@
 //! Read first: `database.rs`, then `postgres/mod.rs`.
 
 mod database;
+pub mod historian;
 mod http;
 mod line;
 mod position;

@@ -28,4 +28,4 @@ pub use bus::reserved::REPLAY_PREFIX;
 pub use bus::{SessionOrder, load_config};
 pub use control::audit;
 pub use http::openapi;
-pub use node::{DeviceCounts, InProcessBroker, InProcessListener, Node, StartError, Waiting};
+pub use node::{DeviceCounts, FolderLock, InProcessBroker, InProcessListener, Node, StartError, Waiting};

@@ -5,7 +5,7 @@ mod in_process;
 
 pub use in_process::{InProcessBroker, InProcessListener, Waiting};
 
-use self::folder::FolderLock;
+pub use self::folder::FolderLock;
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
 use crate::broker::listeners::{self, Addresses, Entrances};
 use crate::broker::{Broker, STALL, http_answer};
