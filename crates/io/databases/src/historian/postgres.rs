@@ -3,7 +3,8 @@
 use super::{Catalog, Historian, HistorianRow, Page, Survey, TableNames, places, quoted, survey, time_of};
 use crate::DatabaseError;
 use crate::http::read_secret;
-use crate::postgres::{LoadTls, blame, connect};
+use crate::postgres::{blame, connect};
+use crate::tls::LoadTls;
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::Path;

@@ -8,17 +8,16 @@ mod layout;
 mod tls;
 
 use crate::http::read_secret;
+use crate::tls::LoadTls;
 use crate::{Database, DatabaseError, Index, Row, time_for};
 use copy::{COLUMNS, Parts};
 use futures_util::SinkExt as _;
 use layout::{day_of, has_partition};
-use rustls::ClientConfig;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tieline_core::{Timestamp, Topic};
 use tokio::runtime::{Builder, Runtime};
@@ -53,9 +52,6 @@ pub struct PostgresOptions {
     /// TLS; none is without.
     pub tls: Option<LoadTls>,
 }
-
-/// Reads what TLS needs, at each connection: certificates are renewed.
-pub type LoadTls = Arc<dyn Fn() -> Result<Arc<ClientConfig>, String> + Send + Sync>;
 
 /// A PostgreSQL database.
 pub struct Postgres {

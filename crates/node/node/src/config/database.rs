@@ -9,7 +9,7 @@ use super::settings::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::Filter;
-use tieline_databases::{Credentials, HAS_POSTGRES, HAS_REMOTE_WRITE, Index};
+use tieline_databases::{Credentials, HAS_MONGODB, HAS_POSTGRES, HAS_REMOTE_WRITE, Index};
 use toml::de::DeValue;
 
 /// Databases of one node.
@@ -18,6 +18,8 @@ const DATABASES_MAX: usize = 16;
 const NAME_CHARS: usize = 64;
 /// The port of PostgreSQL.
 const POSTGRES_PORT: u16 = 5432;
+/// The port of MongoDB.
+const MONGO_PORT: u16 = 27017;
 
 /// A database and what is written to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +69,23 @@ pub enum DatabaseServer {
         /// The measurement of all samples.
         measurement: String,
     },
+    /// MongoDB, or what speaks its protocol.
+    Mongo {
+        /// Hosts and ports; the first is used that takes writes.
+        hosts: Vec<(String, u16)>,
+        /// Who writes.
+        user: Option<String>,
+        /// The file of the password.
+        password_file: Option<PathBuf>,
+        /// The database that has the user.
+        auth_database: String,
+        /// The database's name.
+        database: String,
+        /// The collection of samples.
+        collection: String,
+        /// TLS, and the file of the authorities that are trusted; none of the latter are those of the machine.
+        tls: Option<Option<PathBuf>>,
+    },
     /// Prometheus remote write.
     RemoteWrite {
         /// The whole address of writes.
@@ -87,16 +106,23 @@ impl DatabaseServer {
         match self {
             Self::Postgres { .. } => POSTGRESQL,
             Self::Line { kind, .. } => kind,
+            Self::Mongo { .. } => MONGODB,
             Self::RemoteWrite { .. } => REMOTE_WRITE,
         }
     }
 }
 
-const KIND_WORDS: &str = "\"postgresql\", \"influxdb\", \"victoriametrics\" or \"remotewrite\"";
+const KIND_WORDS: &str = "\"postgresql\", \"influxdb\", \"victoriametrics\", \"remotewrite\" or \"mongodb\"";
 const POSTGRESQL: &str = "postgresql";
 const REMOTE_WRITE: &str = "remotewrite";
-const KINDS: [(&str, &str); 4] =
-    [(POSTGRESQL, POSTGRESQL), ("influxdb", "influxdb"), (VICTORIA, VICTORIA), (REMOTE_WRITE, REMOTE_WRITE)];
+const MONGODB: &str = "mongodb";
+const KINDS: [(&str, &str); 5] = [
+    (POSTGRESQL, POSTGRESQL),
+    ("influxdb", "influxdb"),
+    (VICTORIA, VICTORIA),
+    (REMOTE_WRITE, REMOTE_WRITE),
+    (MONGODB, MONGODB),
+];
 /// The product that has no texts.
 pub const VICTORIA: &str = "victoriametrics";
 
@@ -119,6 +145,7 @@ fn read_database(name: String, mut s: Section<'_>, doc: &mut Document<'_>, folde
     let kind = s.required(doc, "kind", KIND_WORDS, parse::word(&KINDS));
     let server = match kind {
         Some(POSTGRESQL) => read_postgres(&mut s, doc, folder),
+        Some(MONGODB) => read_mongo(&mut s, doc, folder),
         Some(REMOTE_WRITE) => read_remote_write(&mut s, doc, folder),
         Some(kind) => read_line(&mut s, doc, folder, kind),
         None => None,
@@ -138,21 +165,45 @@ fn read_postgres(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> 
         let found = "\"postgresql\", which this binary was built without".to_owned();
         doc.report(s.value_at("kind"), &s.key("kind"), found, "a binary with the feature postgres".to_owned());
     }
-    let hosts = s.required(doc, "hosts", HOSTS, read_hosts);
+    let hosts = s.required(doc, "hosts", HOSTS, |value| read_hosts(value, POSTGRES_PORT));
     let user = s.required(doc, "user", "the name of a user of the database", parse::text);
     let password_file = s.optional(doc, "password_file", parse::text).map(|file| folder.join(file));
     let database = s.required(doc, "database", "the name of the database", parse::text);
     let schema = s.or(doc, "schema", "tieline".to_owned(), parse::text);
     let index = HISTORY_DATABASE_INDEX.read(s, doc, [Index::Btree, Index::Brin, Index::None]);
+    let tls = read_tls(s, doc, folder);
+    let (hosts, user, database) = (hosts?, user?, database?);
+    Some(DatabaseServer::Postgres { hosts, user, password_file, database, schema, index, tls })
+}
+
+fn read_mongo(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<DatabaseServer> {
+    if !HAS_MONGODB {
+        let found = "\"mongodb\", which this binary was built without".to_owned();
+        doc.report(s.value_at("kind"), &s.key("kind"), found, "a binary with the feature mongodb".to_owned());
+    }
+    let hosts = s.required(doc, "hosts", HOSTS, |value| read_hosts(value, MONGO_PORT));
+    let credentials = read_credentials(s, doc, folder);
+    if let Some(Credentials { user: None, .. }) = credentials {
+        let found = "a password without a user".to_owned();
+        doc.report(s.value_at("password_file"), &s.key("password_file"), found, "user beside it".to_owned());
+    }
+    let auth_database = s.or(doc, "auth_database", "admin".to_owned(), parse::text);
+    let database = s.required(doc, "database", "the name of the database", parse::text);
+    let collection = s.or(doc, "collection", "tieline".to_owned(), parse::text);
+    let tls = read_tls(s, doc, folder);
+    let (user, password_file) = credentials.map_or((None, None), |found| (found.user, Some(found.file)));
+    let (hosts, database) = (hosts?, database?);
+    Some(DatabaseServer::Mongo { hosts, user, password_file, auth_database, database, collection, tls })
+}
+
+fn read_tls(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<Option<PathBuf>> {
     let is_tls = HISTORY_DATABASE_TLS.read(s, doc);
     let authorities = s.optional(doc, "authorities", parse::text).map(|file| folder.join(file));
     if authorities.is_some() && !is_tls {
         let found = "a file of authorities without TLS".to_owned();
         doc.report(s.value_at("authorities"), &s.key("authorities"), found, "tls = true beside it".to_owned());
     }
-    let tls = is_tls.then_some(authorities);
-    let (hosts, user, database) = (hosts?, user?, database?);
-    Some(DatabaseServer::Postgres { hosts, user, password_file, database, schema, index, tls })
+    is_tls.then_some(authorities)
 }
 
 fn read_line(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, kind: &'static str) -> Option<DatabaseServer> {
@@ -210,13 +261,13 @@ const HOSTS: &str = "hosts, each with a port or without, as in [\"db1.example:54
 const HEADERS: &str = "headers of requests, as in [\"X-Scope-OrgID: plant\"]";
 const URL: &str = "the address of writes, as in \"http://10.1.2.3:8428/write\"; https needs a proxy that makes it";
 
-fn read_hosts(value: &DeValue<'_>) -> Result<Vec<(String, u16)>, Expected> {
+fn read_hosts(value: &DeValue<'_>, usual: u16) -> Result<Vec<(String, u16)>, Expected> {
     let hosts = parse::texts(value).map_err(|_| HOSTS.to_owned())?;
     let host = |text: &String| {
         let has_port = text.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
         let (host, port) = match has_port {
             Some((host, port)) => (host, port.parse().ok().filter(|port| *port > 0)?),
-            None => (text.as_str(), POSTGRES_PORT),
+            None => (text.as_str(), usual),
         };
         let host = host.trim_matches(['[', ']']);
         (!host.is_empty()).then(|| (host.to_owned(), port))
@@ -272,7 +323,7 @@ mod tests {
             assert!(error.contains(part), "{text}: {error}");
         };
         check("", "history.database.plant.kind");
-        check("kind='mysql'", "\"influxdb\" or \"victoriametrics\" or \"remotewrite\"");
+        check("kind='mysql'", "\"influxdb\" or \"remotewrite\" or \"mongodb\"");
         check("kind='influxdb'", "history.database.plant.url");
         check("kind='influxdb'\nurl='https://x/'", "https needs a proxy");
         check("kind='influxdb'\nurl='http://x/'\nuser='u'", "password_file beside it");
@@ -282,6 +333,13 @@ mod tests {
         check("kind='remotewrite'\nurl='http://x/'\nmetric='a b'", "the name of a metric");
         for header in ["a", "a b: c", ": c", "a: \u{e9}"] {
             check(&format!("kind='remotewrite'\nurl='http://x/'\nheaders=['b: c', '{header}']"), "X-Scope-OrgID");
+        }
+        check("kind='mongodb'\nhosts=['a']\ndatabase='d'\npassword_file='p'", "user beside it");
+        check("kind='mongodb'\nhosts=['a']", "history.database.plant.database");
+        if HAS_MONGODB {
+            let all = read("kind='mongodb'\nhosts=['a']\ndatabase='d'\nuser='u'\npassword_file='p'\ntls=true").unwrap();
+            let DatabaseServer::Mongo { hosts, collection, tls, .. } = &all[0].server else { panic!() };
+            assert_eq!((hosts[0].1, collection.as_str(), tls), (MONGO_PORT, "tieline", &Some(None)));
         }
         if HAS_REMOTE_WRITE {
             let all = read("kind='remotewrite'\nurl='http://x/w'\nheaders=['a: b c']").unwrap();
