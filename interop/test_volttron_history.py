@@ -7,9 +7,11 @@ import subprocess
 import pytest
 import volttron_historians as volttron
 from databases import PASSWORD, POSTGRES_FOLDERS, Postgres
+from mongo import FERRETDB, Ferret
 from node import BINARY, tieline
 from waiting import until
 
+needs_ferretdb = pytest.mark.skipif(not FERRETDB.exists(), reason="FerretDB is not built: .ci/ferretdb needs Go")
 needs_postgres = pytest.mark.skipif(not POSTGRES_FOLDERS, reason="PostgreSQL is not installed")
 SPAN = ("--from", "2016-01-01", "--to", "2018-01-01")
 KEEP = '[history]\nkeep = "30000d"\n'
@@ -183,3 +185,19 @@ def test_a_sql_historian_in_postgres_is_moved(stopped, tmp_path):
         check_all(rows_of(stopped.data))
         wrong = move(source, "--table-prefix", "x", "--source-password-file", secret, "--dry-run", check=False)
         assert 'has no table "x_data"' in wrong.stderr
+
+
+@needs_ferretdb
+def test_a_mongodb_historian_is_moved(stopped):
+    with Ferret() as ferret:
+        with ferret.client() as client:
+            # FerretDB takes no NaN; it is beside a number that it takes.
+            volttron.fill_mongo(client.plant, [value for value in volttron.VALUES if value[2] == value[2]])
+        source = f"mongodb://tieline@127.0.0.1:{ferret.port}/plant"
+        words = (*MAP, "--source-password-file", ferret.password, "--data", stopped.data)
+        for _ in range(2):
+            done = move(source, *words)
+            check_all([*rows_of(stopped.data), {"topic": "site/b/ahu1/temp", "t": "2016-05-02T00:00:01.000Z", "v": "nan"}])
+        assert "units F" in done.stdout.splitlines()[0] and "table hourly_data: not needed: aggregates" in done.stdout
+        wrong = move(source + "x", "--source-password-file", ferret.password, "--dry-run", check=False)
+        assert wrong.returncode == 1

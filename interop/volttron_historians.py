@@ -115,3 +115,18 @@ def fill_postgres(postgres, prefix="", is_old=False):
         f'INSERT INTO "{prefix}data" VALUES {rows} ON CONFLICT (ts, topic_id) DO UPDATE SET value_string = EXCLUDED.value_string'
     )
     postgres.sql("SET TIME ZONE UTC; " + "; ".join(statements))
+
+
+def fill_mongo(database, values=VALUES):
+    """Collections of a MongoDB historian. Times are milliseconds there, and objects texts of JSON."""
+    ids = {}
+    for number, (name, meta) in TOPICS.items():
+        ids[number] = database["topics"].insert_one({"topic_name": name}).inserted_id
+        database["meta"].insert_one({"topic_id": ids[number], "meta": {"units": "older"}})
+        database["meta"].insert_one({"topic_id": ids[number], "meta": meta})
+    for topic, seconds, value in values:
+        if isinstance(value, dict):
+            value = {"__volttron_type__": "json", "string_value": written(value)}
+        row = {"ts": at(seconds), "topic_id": ids[topic], "source": "devices", "value": value}
+        database["data"].insert_one(row)
+    database["hourly_data"].insert_one({"ts": at(0), "topic_id": ids[1], "count": 1, "sum": 1.0, "data": []})

@@ -7,11 +7,15 @@
 //!
 //! Names of tables may have a prefix. Older versions have them in the table `volttron_table_definitions`.
 
+#[cfg(feature = "mongodb")]
+mod mongo;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod sqlite;
 
 use crate::DatabaseError;
+#[cfg(feature = "mongodb")]
+pub use mongo::MongoHistorian;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresHistorian;
 pub use sqlite::SqliteHistorian;
@@ -123,19 +127,9 @@ trait Catalog {
 fn survey(catalog: &mut dyn Catalog, names: &TableNames, place: &str) -> Result<Survey, DatabaseError> {
     let there = catalog.tables()?;
     let names = &defined(catalog, names, &there)?;
-    let prefix = names.prefix.as_deref().filter(|prefix| !prefix.is_empty());
-    let full = |name: &Option<String>, usual: &str| {
-        let name = name.as_deref().unwrap_or(usual);
-        prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}_{name}"))
-    };
-    let (data, topics) = (full(&names.data, "data"), full(&names.topics, "topics"));
-    for name in [&data, &topics] {
-        if !there.contains(name) {
-            return Err(DatabaseError::Refused(absent(name, place, &there)));
-        }
-    }
+    let (data, topics, meta) = full_names(names, place, &there)?;
     let has_metadata = catalog.columns(&topics)?.iter().any(|column| column == "metadata");
-    let meta = Some(full(&names.meta, "meta")).filter(|meta| !has_metadata && there.contains(meta));
+    let meta = Some(meta).filter(|meta| !has_metadata && there.contains(meta));
     let tables = Tables { data, topics, meta };
     let topics = read_topics(catalog, &tables, has_metadata)?;
     let mut others = Vec::new();
@@ -166,12 +160,28 @@ fn defined(catalog: &mut dyn Catalog, names: &TableNames, there: &[String]) -> R
             _ => {}
         }
     }
-    // The names that are noted may have their prefix already.
-    found.prefix = found.prefix.filter(|prefix| {
-        let data = found.data.as_deref().unwrap_or_default();
-        !prefix.is_empty() && there.contains(&format!("{prefix}_{data}"))
-    });
+    found.prefix = prefix_of(&found, there);
     Ok(found)
+}
+
+/// The prefix that was noted, where the names that were noted do not have it already.
+fn prefix_of(noted: &TableNames, there: &[String]) -> Option<String> {
+    let data = noted.data.as_deref().unwrap_or_default();
+    noted.prefix.clone().filter(|prefix| !prefix.is_empty() && there.contains(&format!("{prefix}_{data}")))
+}
+
+/// Names of the tables of values, topics and metadata; the first two are there.
+fn full_names(names: &TableNames, place: &str, there: &[String]) -> Result<(String, String, String), DatabaseError> {
+    let prefix = names.prefix.as_deref().filter(|prefix| !prefix.is_empty());
+    let full = |name: &Option<String>, usual: &str| {
+        let name = name.as_deref().unwrap_or(usual);
+        prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}_{name}"))
+    };
+    let (data, topics, meta) = (full(&names.data, "data"), full(&names.topics, "topics"), full(&names.meta, "meta"));
+    match [&data, &topics].into_iter().find(|name| !there.contains(name)).cloned() {
+        Some(name) => Err(DatabaseError::Refused(absent(&name, place, there))),
+        None => Ok((data, topics, meta)),
+    }
 }
 
 fn absent(name: &str, place: &str, there: &[String]) -> String {

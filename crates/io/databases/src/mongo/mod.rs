@@ -12,8 +12,8 @@
 //! batch that was written again is where they would be. After the first batches, and once more when none can come any more, documents of
 //! other epochs are removed there.
 
-mod bson;
-mod connection;
+pub(crate) mod bson;
+pub(crate) mod connection;
 mod documents;
 mod scram;
 
@@ -314,7 +314,7 @@ fn checked(answer: Document<'_>) -> Result<i64, DatabaseError> {
 }
 
 /// The documents of an answer to `find`.
-fn first_batch(answer: Document<'_>) -> impl Iterator<Item = Document<'_>> {
+pub(crate) fn first_batch(answer: Document<'_>) -> impl Iterator<Item = Document<'_>> {
     let batch = answer.get("cursor").and_then(Bson::document).and_then(|cursor| cursor.get("firstBatch"));
     let elements = if let Some(Bson::Array(batch)) = batch { Some(batch.iter()) } else { None };
     elements.into_iter().flatten().filter_map(|element| element.ok()?.1.document())

@@ -87,6 +87,7 @@ fn open(args: &VolttronHistoryArgs) -> Result<Box<dyn Historian>> {
     match args.from.split_once("://").map(|(scheme, _)| scheme) {
         None => Ok(Box::new(SqliteHistorian::open(Path::new(&args.from), names)?)),
         Some("postgresql" | "postgres") => postgres(args, names),
+        Some("mongodb") => mongo(args, names),
         Some("mysql" | "mariadb") => {
             bail!(
                 "a MySQL historian cannot be read directly, expected its tables in SQLite: docs/volttron.md has the commands"
@@ -98,19 +99,36 @@ fn open(args: &VolttronHistoryArgs) -> Result<Box<dyn Historian>> {
 
 #[cfg(feature = "postgres")]
 fn postgres(args: &VolttronHistoryArgs, names: TableNames) -> Result<Box<dyn Historian>> {
-    use std::sync::Arc;
     use tieline_databases::historian::PostgresHistorian;
-    let authorities = args.source_authorities.clone();
-    let load: tieline_databases::LoadTls = Arc::new(move || {
-        let loaded = tieline_net::tls::ClientTls::load(authorities.as_deref(), None);
-        loaded.map(|tls| tls.config()).map_err(|error| error.to_string())
-    });
-    Ok(Box::new(PostgresHistorian::connect(&args.from, args.source_password_file.as_deref(), load, names)?))
+    let secret = args.source_password_file.as_deref();
+    Ok(Box::new(PostgresHistorian::connect(&args.from, secret, load(args), names)?))
 }
 
 #[cfg(not(feature = "postgres"))]
 fn postgres(_: &VolttronHistoryArgs, _: TableNames) -> Result<Box<dyn Historian>> {
     bail!("this binary was built without PostgreSQL, expected one with the feature postgres")
+}
+
+#[cfg(feature = "mongodb")]
+fn mongo(args: &VolttronHistoryArgs, names: TableNames) -> Result<Box<dyn Historian>> {
+    use tieline_databases::historian::MongoHistorian;
+    let secret = args.source_password_file.as_deref();
+    Ok(Box::new(MongoHistorian::connect(&args.from, secret, load(args), names)?))
+}
+
+#[cfg(not(feature = "mongodb"))]
+fn mongo(_: &VolttronHistoryArgs, _: TableNames) -> Result<Box<dyn Historian>> {
+    bail!("this binary was built without MongoDB, expected one with the feature mongodb")
+}
+
+/// Reads what TLS needs.
+#[cfg(any(feature = "mongodb", feature = "postgres"))]
+fn load(args: &VolttronHistoryArgs) -> tieline_databases::LoadTls {
+    let authorities = args.source_authorities.clone();
+    std::sync::Arc::new(move || {
+        let loaded = tieline_net::tls::ClientTls::load(authorities.as_deref(), None);
+        loaded.map(|tls| tls.config()).map_err(|error| error.to_string())
+    })
 }
 
 /// The samples of a page; what is none is counted.
