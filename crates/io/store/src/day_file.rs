@@ -402,7 +402,7 @@ fn records<T: DataType>(
     if reader.skip_records(skipped)? != skipped {
         return Err(ParquetError::General("a day file ends too early".to_owned()));
     }
-    let (mut values, mut levels, mut read) = (Vec::new(), Vec::new(), 0);
+    let (mut values, mut levels, mut read) = (Vec::with_capacity(rows), Vec::with_capacity(rows), 0);
     while read < rows {
         let (records, ..) = reader.read_records(rows - read, Some(&mut levels), None, &mut values)?;
         if records == 0 {

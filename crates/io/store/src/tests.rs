@@ -1,7 +1,7 @@
 //! Output formats, and the index as its users see it.
 
 use crate::{
-    ChunkRow, DAY_US, Extent, FileRow, Format, Index, IndexReader, OlderStore, Place, Row, StoreError, export,
+    ChunkRow, DAY_US, Extent, FileRow, Format, Index, IndexReader, OlderStore, Place, Row, RowPage, StoreError, export,
 };
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -24,7 +24,8 @@ fn row(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> R
 
 fn exported(rows: &[Row], format: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    let count = export(rows.iter().cloned().map(Ok), Format::from_name(format).unwrap(), &mut out).unwrap();
+    let mut rows = RowPage::from(rows.to_vec());
+    let count = export(&mut rows, Format::from_name(format).unwrap(), || true, &mut out).unwrap();
     assert_eq!(count, 4);
     out
 }

@@ -124,6 +124,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "history tail",
+        &["tieline history tail 'demo/+/relay/breaker' --from 1h", "tieline history tail 'demo/#' --json | jq .v"],
+    ),
+    (
+        "history states",
+        &[
+            "tieline history states demo/feeder1/relay/breaker --from 7d",
+            "tieline history states 'demo/+/relay/breaker' --from 30d --every 1d --tz Europe/Madrid --format csv",
+        ],
+    ),
+    (
         "command",
         &[
             "tieline command demo/feeder2/relay/breaker open",

@@ -140,11 +140,11 @@ impl Error for StoreError {
 
 impl From<tieline_store::StoreError> for StoreError {
     fn from(error: tieline_store::StoreError) -> Self {
-        use tieline_store::StoreError::{Damaged, Failed, Files, Full, Newer, Question};
+        use tieline_store::StoreError::{Damaged, Failed, Files, Full, Newer, Question, States};
         match &error {
             Full => Self::Full(error.into()),
             Newer(..) => Self::Newer(error.into()),
-            Question(_) | Damaged(_) | Failed(_) | Files(_) => Self::Failed(error.into()),
+            Question(_) | States(..) | Damaged(_) | Failed(_) | Files(_) => Self::Failed(error.into()),
         }
     }
 }

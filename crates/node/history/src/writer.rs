@@ -106,6 +106,12 @@ impl HistoryHandle {
         status
     }
 
+    /// Waits until a journal record is durable, for `patience` at most; the last one that is, and whether the journal is closed.
+    pub(crate) fn wait_durable(&self, seq: Seq, patience: Duration) -> (Seq, bool) {
+        let is_there = |notes: &crate::status::Notes| notes.status.durable >= seq || notes.journal_done;
+        self.board.wait(patience, is_there, |notes| (notes.status.durable, notes.journal_done))
+    }
+
     /// Waits until the store has the journal's records up to `seq`, for `patience` at most; says whether it has.
     pub fn wait_stored(&self, seq: Seq, patience: Duration) -> bool {
         self.board.wait(patience, |notes| notes.status.stored >= seq || notes.store_done, |n| n.status.stored >= seq)

@@ -166,6 +166,7 @@ impl Node {
             field: Arc::clone(&field_counters),
             http: Places::new(config.http.limits),
             recalls: Default::default(),
+            tails: Default::default(),
             health: Default::default(),
             mqtt: mqtt_counters,
             traces: traces.clone(),

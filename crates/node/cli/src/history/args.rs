@@ -1,5 +1,7 @@
 //! The command line of `tieline history`.
 
+use super::states::StatesArgs;
+use super::tail::TailArgs;
 use crate::args::HttpArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -10,6 +12,10 @@ use tieline_history::Fill;
 pub enum HistoryVerb {
     /// Print the recorded values of a topic, or of all topics that a filter selects
     Query(HistoryArgs),
+    /// Print how long topics were in each state
+    States(StatesArgs),
+    /// Print samples from a time on, and then each as it is recorded
+    Tail(TailArgs),
 }
 
 /// In which order rows come.
@@ -58,7 +64,7 @@ pub struct HistoryArgs {
     /// Most rows [default: all, through a node 10000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub limit: Option<u64>,
-    /// Write to a file; parquet needs this, or a pipe
+    /// Write to a file; parquet and arrow need this, or a pipe
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -111,6 +117,8 @@ pub enum Format {
     Json,
     /// Apache Parquet
     Parquet,
+    /// A stream of Apache Arrow (IPC)
+    Arrow,
 }
 
 /// What stands for a bucket without samples.

@@ -21,6 +21,7 @@ pub(crate) mod question;
 pub(crate) mod reader;
 pub(crate) mod rows;
 mod source;
+pub(crate) mod state_rows;
 #[cfg(test)]
 mod tests;
 mod timeline;

@@ -7,6 +7,7 @@ use super::live::{ColumnsOf, Live};
 use super::question::HistoryQuery;
 use super::rows::Rows;
 use super::source::Loader;
+use super::state_rows::States;
 use crate::store_thread::entry_of;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -98,7 +99,16 @@ impl HistoryReader {
         time: Timestamp,
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<Latest<'_>, StoreError> {
-        Latest::new(self, filter, time, is_meant)
+        Latest::new(self, std::slice::from_ref(filter), time, is_meant)
+    }
+
+    /// Answers how long each topic was in each state between two times, in all or in buckets. A state stands until the next sample,
+    /// and the last one until the end; after a bad sample it is unknown.
+    ///
+    /// # Errors
+    /// The question is none, a topic has too many states, or a file failed.
+    pub fn states(&self, query: HistoryQuery) -> Result<States<'_>, StoreError> {
+        States::new(self, query)
     }
 
     pub(super) fn loader(&self) -> Loader {

@@ -17,7 +17,7 @@ use tieline_core::{
 };
 use tieline_journal::Seq;
 use tieline_series::Sample;
-use tieline_store::{FolderStorage, OLDER_FILE, Place, Row};
+use tieline_store::{Answer as _, Fields, FolderStorage, OLDER_FILE, Piece, Place, Row, StateRow};
 
 const MEMORY: usize = 1 << 20;
 const FILE: u64 = 1 << 20;
@@ -60,8 +60,82 @@ impl Stored {
     }
 }
 
+/// Rows, one by one and as they lie together.
 fn ask(reader: &HistoryReader, query: HistoryQuery) -> Vec<Row> {
-    reader.query(query).unwrap().collect::<Result<_, _>>().unwrap()
+    let mut answer = reader.query(query.clone()).unwrap();
+    let mut pieces = Vec::new();
+    let topics = answer.topics();
+    while let Some(piece) = answer.piece() {
+        pieces.push(piece.unwrap());
+    }
+    let rows: Vec<Row> = reader.query(query).unwrap().collect::<Result<_, _>>().unwrap();
+    assert!(rows.iter().all(|row| topics.contains(&row.topic)));
+    let plain = |row: &Row| format!("{} {:?} {} {}", row.topic, row.point, row.is_payload, row.count);
+    let spread: Vec<String> = pieces.into_iter().flat_map(rows_of).map(|row| plain(&row)).collect();
+    assert_eq!(spread, rows.iter().map(plain).collect::<Vec<_>>());
+    rows
+}
+
+fn rows_of(piece: Piece) -> Vec<Row> {
+    match piece {
+        Piece::Row(row) => vec![row],
+        Piece::Samples(topic, Fields { times, kinds, qualities, floats, integers, blobs }) => {
+            let fields = tieline_series::Fields { times, kinds, qualities, floats, integers, blobs };
+            let column = tieline_series::Column::try_from(fields).unwrap();
+            let row = |sample: Sample| Row {
+                topic: topic.clone(),
+                point: Point { value: sample.datum.into_value(), quality: sample.quality, time: sample.time },
+                is_payload: false,
+                count: 1,
+                number: 0,
+            };
+            column.iter().map(row).collect()
+        }
+    }
+}
+
+/// `topic start state seconds entered` of each.
+fn states(stored: &Stored, query: HistoryQuery) -> Vec<String> {
+    let reader = stored.source.reader().unwrap();
+    let found: Result<Vec<StateRow>, _> = reader.states(query).unwrap().collect();
+    let state = |state: &Option<Value>| match state {
+        Some(Value::Int(state)) => state.to_string(),
+        other => format!("{other:?}"),
+    };
+    let line = |row: &StateRow| {
+        let (micros, start) = (row.seconds * 1e6, row.start.micros());
+        format!("{} {start} {} {micros} {}", row.topic, state(&row.state), row.count)
+    };
+    found.unwrap().iter().map(line).collect()
+}
+
+#[test]
+fn states_stand_until_the_next_one() {
+    let bad = Quality::COMM_LOST;
+    let stored = stored(&[
+        entry(1, "a", 10, 1, Quality::GOOD),
+        entry(1, "b", 5, 7, Quality::GOOD),
+        entry(1, "a", 40, 0, Quality::GOOD),
+        entry(2, "a", 60, 0, bad),
+        entry(2, "a", 70, 1, Quality::GOOD),
+        entry(2, "c", 75, 3, Quality::GOOD),
+        entry(2, "d", 200, 4, Quality::GOOD),
+    ]);
+    let between = |from, to| HistoryQuery { from: Some(at(from)), to: Some(at(to)), ..all("#") };
+    let found = states(&stored, between(20, 100));
+    let expected = ["a 20 1 50 1", "a 20 0 20 1", "a 20 None 10 1", "b 20 7 80 0", "c 20 3 25 1"];
+    assert_eq!(found, expected);
+    // Of one time, the sample counts once.
+    assert_eq!(states(&stored, between(10, 20)), ["a 10 1 10 1", "b 10 7 10 0"]);
+    let buckets = HistoryQuery { every: Some(Duration::from_micros(50)), ..between(20, 100) };
+    let found = states(&stored, HistoryQuery { topics: vec![Filter::new("a").unwrap()], ..buckets });
+    assert_eq!(found, ["a 0 1 20 0", "a 0 0 10 1", "a 50 0 10 0", "a 50 None 10 1", "a 50 1 30 1"]);
+    assert_eq!(states(&stored, HistoryQuery { limit: Some(1), ..between(20, 100) }), ["a 20 1 50 1"]);
+    assert!(stored.source.reader().unwrap().states(all("#")).is_err());
+    let many: Vec<Entry> = (0..1001).map(|n| entry(1, "a", n, n, Quality::GOOD)).collect();
+    let many = self::stored(&many);
+    let error = many.source.reader().unwrap().states(between(0, 5000)).unwrap().find_map(Result::err).unwrap();
+    assert_eq!(error.to_string(), "a has more than 1000 different values in a bucket, expected a topic of states");
 }
 
 /// `time value` of each row.

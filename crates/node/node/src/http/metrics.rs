@@ -162,11 +162,13 @@ fn process_metrics(e: &mut Exposition, usage: &Usage) {
 fn http_metrics(e: &mut Exposition, about: &About, seen: &Seen) {
     about.http.expose("tieline_http", e);
     let (recalls, recalls_refused) = about.recalls.seen();
+    let (tails, tails_refused) = about.tails.seen();
     e.gauge("tieline_http_recalls", "Responses from history in progress.", recalls);
+    e.gauge("tieline_http_tails", "Readers that follow history.", tails);
     e.counter(
         "tieline_http_recalls_refused_total",
         "History requests refused because too many were in progress.",
-        recalls_refused,
+        recalls_refused + tails_refused,
     );
     let (asks, asks_refused) = seen.asks;
     e.gauge("tieline_requests_waiting", "Requests over HTTP and MQTT that wait for the bus.", asks);

@@ -18,6 +18,8 @@ mod devices;
 mod field;
 mod forwarded;
 mod history;
+mod history_states;
+mod history_tail;
 mod instant;
 mod logins;
 mod metrics;
@@ -101,6 +103,8 @@ pub struct About {
     pub field: Arc<Counters>,
     /// Connections of HTTP.
     pub http: Places,
+    /// Those who follow history.
+    pub tails: Recalls,
     /// Answers from history that are under way.
     pub recalls: Recalls,
     /// What health said last.

@@ -6,8 +6,8 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, clock, command, console, control, devices, history, metrics, reload, sessions, status, topics, trace,
-    values,
+    access, clock, command, console, control, devices, history, history_states, history_tail, metrics, reload,
+    sessions, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -78,6 +78,24 @@ fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("history", "Recorded values of a topic, or of all topics that a filter selects")
                 .says(200, "Rows in the order of time")
                 .problem(503, "History is off or cannot be read, or too much is under way"),
+        )
+        .get(
+            "/v1/history/states",
+            history_states::query,
+            Op::new("historyStates", "How long topics were in each state")
+                .about(STATES)
+                .says(200, "States, by topic and bucket")
+                .problem(
+                    503,
+                    "History is off or cannot be read, a topic has too many states, or too much is under way",
+                ),
+        )
+        .get(
+            "/v1/history/tail",
+            history_tail::tail,
+            Op::new("historyTail", "Samples from a time on, and then each as it is recorded, as server-sent events")
+                .about(TAIL)
+                .problem(503, "History is off or cannot be read, or there are enough readers"),
         )
         .get(
             "/v1/trace/{*topic}",
@@ -227,6 +245,10 @@ const LIVE: &str = "First the last values, in several events, then changes, conf
     second (event: update, LiveUpdate). Each second the node's time, said by the thread that owns the values: without \
     one for some seconds, what was sent is old (event: beat, LiveBeat). With group: counts of values by quality, in \
     all and of the groups, when they change (event: counts, LiveCounts).";
+const STATES: &str = "A state stands from its sample until the next one, and the last one until the end. After a sample of bad \
+    quality it is unknown.";
+const TAIL: &str = "Samples of before come in order of time, then the event live, then each sample in the order in which it is \
+    recorded: none is missing between the two, and none is there twice. Up to 1,000,000 samples of before.";
 const TRACE: &str = "Needs the right to administer the device's topic. Lines are TraceLine, one JSON object a line; with \
     follow, server-sent events (event: line), first those of the last minute, then each as it comes.";
 const RESERVE: &str = "Needs the right to command the devices, and with the priority HIGH to administer them. The answer is \
