@@ -125,7 +125,7 @@ def test_what_is_left_out_is_said(stopped, tmp_path):
 
 def test_an_import_that_is_killed_goes_on(stopped, tmp_path):
     path = tmp_path / "historian.sqlite"
-    count = 300_000
+    count = 120_000
     values = [(1 + n % 2, n / 10, n) for n in range(count)]
     historian = volttron.Sqlite(path).fill(values=values)
     state = stopped.data / "volttron-history.state"

@@ -178,10 +178,10 @@ fn full_names(names: &TableNames, place: &str, there: &[String]) -> Result<(Stri
         prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}_{name}"))
     };
     let (data, topics, meta) = (full(&names.data, "data"), full(&names.topics, "topics"), full(&names.meta, "meta"));
-    match [&data, &topics].into_iter().find(|name| !there.contains(name)).cloned() {
-        Some(name) => Err(DatabaseError::Refused(absent(&name, place, there))),
-        None => Ok((data, topics, meta)),
+    if let Some(name) = [&data, &topics].into_iter().find(|name| !there.contains(name)) {
+        return Err(DatabaseError::Refused(absent(name, place, there)));
     }
+    Ok((data, topics, meta))
 }
 
 fn absent(name: &str, place: &str, there: &[String]) -> String {

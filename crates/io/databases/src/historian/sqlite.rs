@@ -73,25 +73,25 @@ impl SqliteHistorian {
     }
 }
 
-/// What to go on after: the kind of the time, the topic and the time.
+/// What to go on after: the kinds of the time and of the topic, the topic and the time.
 fn place(row: &Row<'_>) -> rusqlite::Result<String> {
-    let time = row.get_ref(0)?;
-    let kind = match time {
+    let kind = |value| match value {
         ValueRef::Integer(_) => 'i',
         ValueRef::Real(_) => 'r',
         ValueRef::Null | ValueRef::Text(_) | ValueRef::Blob(_) => 't',
     };
-    Ok(format!("{kind}{} {}", shown(row.get_ref(1)?), shown(time)))
+    let (time, id) = (row.get_ref(0)?, row.get_ref(1)?);
+    Ok(format!("{}{}{} {}", kind(time), kind(id), shown(id), shown(time)))
 }
 
 fn bounds(after: &str) -> (Value, Value) {
-    let (id, time) = after.get(1..).unwrap_or_default().split_once(' ').unwrap_or_default();
-    let time = match after.get(..1) {
-        Some("i") => Value::Integer(time.parse().unwrap_or_default()),
-        Some("r") => Value::Real(time.parse().unwrap_or_default()),
-        _ => Value::Text(time.to_owned()),
+    let (id, time) = after.get(2..).unwrap_or_default().split_once(' ').unwrap_or_default();
+    let value = |kind: Option<&str>, text: &str| match kind {
+        Some("i") => Value::Integer(text.parse().unwrap_or_default()),
+        Some("r") => Value::Real(text.parse().unwrap_or_default()),
+        _ => Value::Text(text.to_owned()),
     };
-    (time, id.parse().map_or_else(|_| Value::Text(id.to_owned()), Value::Integer))
+    (value(after.get(..1), time), value(after.get(1..2), id))
 }
 
 fn shown(value: ValueRef<'_>) -> String {

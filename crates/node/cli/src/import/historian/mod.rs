@@ -90,7 +90,7 @@ fn open(args: &VolttronHistoryArgs) -> Result<Box<dyn Historian>> {
         Some("mongodb") => mongo(args, names),
         Some("mysql" | "mariadb") => {
             bail!(
-                "a MySQL historian cannot be read directly, expected its tables in SQLite: docs/volttron.md has the commands"
+                "a MySQL historian cannot be read directly, expected a copy of its tables in SQLite: docs/volttron.md says how"
             )
         }
         Some(other) => bail!("{other} is no database of a historian, expected a file, postgresql:// or mongodb://"),
