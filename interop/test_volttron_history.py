@@ -89,6 +89,8 @@ def test_a_sqlite_historian_is_moved(stopped, tmp_path, prefix, is_old):
 
 def test_a_running_node_takes_what_is_moved(start_node, tmp_path):
     node = start_node(more=KEEP)
+    if "put" not in node.request("/v1/openapi.json")[1]["paths"].get("/v1/history", {}):
+        pytest.skip("this node does not take samples of the past: PUT /v1/history")
     path = tmp_path / "historian.sqlite"
     volttron.Sqlite(path).fill()
     words = (*MAP, "--http", node.http, "--state", tmp_path / "state")
