@@ -39,6 +39,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline import volttron configs --bacnet-router 12=10.0.0.9 --json",
         ],
     ),
+    (
+        "import volttron-history",
+        &[
+            "tieline import volttron-history historian.sqlite --map campus/building=site/b --dry-run",
+            "tieline import volttron-history postgresql://historian@db1/volttron --source-password-file secret",
+        ],
+    ),
     ("sub", &["tieline sub 'demo/#'", "tieline sub demo/feeder1/relay/current -n 5 --json"]),
     ("pub", &["tieline pub site/note hello --retain", "tieline pub site/log --lines < events.txt"]),
     (

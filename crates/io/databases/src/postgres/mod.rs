@@ -7,18 +7,17 @@ mod copy;
 mod layout;
 mod tls;
 
-use crate::line::read_secret;
+use crate::http::read_secret;
+use crate::tls::LoadTls;
 use crate::{Database, DatabaseError, Index, Row, time_for};
 use copy::{COLUMNS, Parts};
 use futures_util::SinkExt as _;
 use layout::{day_of, has_partition};
-use rustls::ClientConfig;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tieline_core::{Timestamp, Topic};
 use tokio::runtime::{Builder, Runtime};
@@ -53,9 +52,6 @@ pub struct PostgresOptions {
     /// TLS; none is without.
     pub tls: Option<LoadTls>,
 }
-
-/// Reads what TLS needs, at each connection: certificates are renewed.
-pub type LoadTls = Arc<dyn Fn() -> Result<Arc<ClientConfig>, String> + Send + Sync>;
 
 /// A PostgreSQL database.
 pub struct Postgres {
@@ -108,19 +104,7 @@ impl Postgres {
     async fn open(&self, journal: &str) -> Result<Session, DatabaseError> {
         let mut config = self.config()?;
         config.application_name(name_of(journal));
-        let client = match &self.options.tls {
-            Some(load) => {
-                let tls = load().map_err(DatabaseError::Refused)?;
-                let (client, connection) = config.connect(tls::Tls(tls)).await.map_err(blame)?;
-                drop(tokio::spawn(connection));
-                client
-            }
-            None => {
-                let (client, connection) = config.connect(NoTls).await.map_err(blame)?;
-                drop(tokio::spawn(connection));
-                client
-            }
-        };
+        let client = connect(&config, self.options.tls.as_ref()).await?;
         let timeout = self.options.timeout.as_millis();
         let statement = timeout * 10;
         let limits = format!(
@@ -309,9 +293,26 @@ impl Session {
     }
 }
 
+/// Connects, with TLS where it is given.
+pub(crate) async fn connect(config: &Config, load: Option<&LoadTls>) -> Result<Client, DatabaseError> {
+    match load {
+        Some(load) => {
+            let tls = load().map_err(DatabaseError::Refused)?;
+            let (client, connection) = config.connect(tls::Tls(tls)).await.map_err(blame)?;
+            drop(tokio::spawn(connection));
+            Ok(client)
+        }
+        None => {
+            let (client, connection) = config.connect(NoTls).await.map_err(blame)?;
+            drop(tokio::spawn(connection));
+            Ok(client)
+        }
+    }
+}
+
 /// Who is to blame for what the client reports.
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
-fn blame(error: Error) -> DatabaseError {
+pub(crate) fn blame(error: Error) -> DatabaseError {
     let words = chain(&error);
     let Some(code) = error.code() else { return DatabaseError::Away(words) };
     match code.code().get(..2) {

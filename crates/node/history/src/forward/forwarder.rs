@@ -251,10 +251,12 @@ impl Forwarder {
         } else if batch.is_full && took < self.forwarding.timeout / 16 {
             self.rows_max = (self.rows_max * 2).min(self.forwarding.batch_rows);
         }
+        let rejected = self.forwarding.database.take_rejected();
         self.board.note(|notes| {
             let status = &mut notes.forwarding[self.index].status;
             status.batches += 1;
-            status.written_points += batch.rows.len() as u64 - skipped;
+            status.written_points += (batch.rows.len() as u64).saturating_sub(skipped + rejected);
+            status.rejected_points += rejected;
             status.skipped_points += skipped;
             status.missing_records += batch.missing;
             status.last_batch = took;
