@@ -258,6 +258,7 @@ impl Writer {
     }
 
     /// A number of a document.
+    #[cfg(any(feature = "historian", test))]
     pub fn object_id(&mut self, name: &str, value: [u8; 12]) -> &mut Self {
         self.name(0x07, name);
         self.bytes.extend(value);
