@@ -8,21 +8,30 @@
 //!
 //! Never: a thread, another attempt, a decision about which samples are written.
 //!
-//! Read first: `database.rs`, then `postgres/mod.rs`.
+//! Read first: `database.rs`, then `postgres/mod.rs`, `mariadb/mod.rs`.
 
 mod database;
 mod line;
+#[cfg(feature = "mariadb")]
+mod mariadb;
 mod position;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "mariadb", feature = "postgres"))]
+mod sql;
 
 pub use database::{Database, DatabaseError, Index, Row};
 pub use line::{Credentials, Line, LineOptions};
+#[cfg(feature = "mariadb")]
+pub use mariadb::{LoadAuthorities, Mariadb, MariadbOptions};
 #[cfg(feature = "postgres")]
 pub use postgres::{LoadTls, Postgres, PostgresOptions};
 
 /// Whether this build writes to PostgreSQL.
 pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
+
+/// Whether this build writes to MariaDB and MySQL.
+pub const HAS_MARIADB: bool = cfg!(feature = "mariadb");
 
 /// Bytes a second that the slowest link takes.
 const BYTES_PER_SECOND_MIN: u64 = 8 << 10;

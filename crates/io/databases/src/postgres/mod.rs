@@ -8,28 +8,23 @@ mod layout;
 mod tls;
 
 use crate::line::read_secret;
+use crate::sql::{CONNECT_TIMEOUT, TOPICS_MAX, chain, day_of, name_of, run, runtime_of, today};
 use crate::{Database, DatabaseError, Index, Row, time_for};
 use copy::{COLUMNS, Parts};
 use futures_util::SinkExt as _;
-use layout::{day_of, has_partition};
+use layout::has_partition;
 use rustls::ClientConfig;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Display;
-use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tieline_core::{Timestamp, Topic};
-use tokio::runtime::{Builder, Runtime};
+use std::time::Duration;
+use tieline_core::Topic;
+use tokio::runtime::Runtime;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, Error, NoTls};
 
-/// Numbers of topics in memory; above it all are asked again.
-const TOPICS_MAX: usize = 1 << 20;
-/// The longest time to connect to one host.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Two nodes that make the tables at once would fail.
 const LOCK: i64 = 0x7469_656c_696e_6531;
 
@@ -162,29 +157,15 @@ impl Postgres {
             .batch_execute(&format!("begin; select pg_advisory_xact_lock({LOCK}); {make_schema} {create} commit"))
             .await
     }
-
-    /// Runs a call of a session for the longest time that it may take.
-    fn run<T>(
-        runtime: &Runtime,
-        limit: Duration,
-        call: impl Future<Output = Result<T, DatabaseError>>,
-    ) -> Result<T, DatabaseError> {
-        let late = || DatabaseError::Away(format!("no answer within {} s", limit.as_secs_f32()));
-        runtime.block_on(async { tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(late())) })
-    }
 }
 
 impl Database for Postgres {
     fn connect(&mut self, journal: &str) -> Result<Option<u64>, DatabaseError> {
         self.session = None;
-        let system = |error: std::io::Error| DatabaseError::Refused(format!("the system gives no runtime: {error}"));
-        let runtime = match self.runtime.take() {
-            Some(runtime) => runtime,
-            None => Builder::new_current_thread().enable_all().build().map_err(system)?,
-        };
+        let runtime = runtime_of(&mut self.runtime)?;
         let hosts = u32::try_from(self.options.hosts.len()).unwrap_or(u32::MAX);
         let limit = CONNECT_TIMEOUT.saturating_mul(hosts) + self.options.timeout;
-        let opened = Self::run(&runtime, limit, self.open(journal));
+        let opened = run(&runtime, limit, self.open(journal));
         self.runtime = Some(runtime);
         let session = self.session.insert(opened?);
         Ok(session.position.and_then(|seq| u64::try_from(seq).ok()))
@@ -195,7 +176,7 @@ impl Database for Postgres {
             return Err(DatabaseError::Away("there is no connection".to_owned()));
         };
         let limit = self.options.timeout + time_for(rows);
-        let written = Self::run(runtime, limit, session.write(&self.schema, rows, upto));
+        let written = run(runtime, limit, session.write(&self.schema, rows, upto));
         if written.is_ok() {
             self.session = Some(session);
         }
@@ -287,8 +268,7 @@ impl Session {
 
     async fn make_days(&mut self, schema: &str, rows: &[Row]) -> Result<(), Error> {
         let Some(known) = &mut self.days else { return Ok(()) };
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let today = day_of(Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)));
+        let today = today();
         let days: BTreeSet<i64> = rows.iter().map(|row| day_of(row.time)).filter(|day| !known.contains(day)).collect();
         for day in days.into_iter().filter(|day| has_partition(*day, today)) {
             let (name, make) = layout::partition(schema, day);
@@ -320,16 +300,6 @@ fn blame(error: Error) -> DatabaseError {
         Some("22" | "23") => DatabaseError::Rejected(words),
         _ => DatabaseError::Refused(words),
     }
-}
-
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(|cause: &dyn std::error::Error| (cause as &dyn Display).to_string()).collect::<Vec<_>>().join(": ")
-}
-
-/// What a connection is called in the database's lists.
-fn name_of(journal: &str) -> String {
-    format!("tieline {journal}")
 }
 
 /// A name as SQL has it.

@@ -9,15 +9,16 @@ use super::settings::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::Filter;
-use tieline_databases::{Credentials, HAS_POSTGRES, Index};
+use tieline_databases::{Credentials, HAS_MARIADB, HAS_POSTGRES, Index};
 use toml::de::DeValue;
 
 /// Databases of one node.
 const DATABASES_MAX: usize = 16;
 /// Characters of a name.
 const NAME_CHARS: usize = 64;
-/// The port of PostgreSQL.
+/// The port of PostgreSQL, of MariaDB.
 const POSTGRES_PORT: u16 = 5432;
+const MARIADB_PORT: u16 = 3306;
 
 /// A database and what is written to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,20 +42,19 @@ pub struct DatabaseConfig {
 pub enum DatabaseServer {
     /// PostgreSQL, or what speaks its protocol.
     Postgres {
-        /// Hosts and ports; the first is used that can be written to.
-        hosts: Vec<(String, u16)>,
-        /// Who writes.
-        user: String,
-        /// The file of the password.
-        password_file: Option<PathBuf>,
-        /// The database's name.
-        database: String,
+        /// Where it is and who writes.
+        access: ServerAccess,
         /// The schema of all tables.
         schema: String,
         /// The index on samples.
         index: Index,
-        /// TLS, and the file of the authorities that are trusted; none of the latter are those of the machine.
-        tls: Option<Option<PathBuf>>,
+    },
+    /// MariaDB or MySQL.
+    Mariadb {
+        /// Which product: the word of `kind`.
+        kind: &'static str,
+        /// Where it is and who writes.
+        access: ServerAccess,
     },
     /// Line protocol over HTTP.
     Line {
@@ -69,19 +69,42 @@ pub enum DatabaseServer {
     },
 }
 
+/// Where a database with tables is, and who writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerAccess {
+    /// Hosts and ports; the first is used that can be written to.
+    pub hosts: Vec<(String, u16)>,
+    /// Who writes.
+    pub user: String,
+    /// The file of the password.
+    pub password_file: Option<PathBuf>,
+    /// The database's name.
+    pub database: String,
+    /// TLS, and the file of the authorities that are trusted; none of the latter are those of the machine.
+    pub tls: Option<Option<PathBuf>>,
+}
+
 impl DatabaseServer {
     /// The word of `kind`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Postgres { .. } => POSTGRESQL,
-            Self::Line { kind, .. } => kind,
+            Self::Mariadb { kind, .. } | Self::Line { kind, .. } => kind,
         }
     }
 }
 
 const POSTGRESQL: &str = "postgresql";
-const KINDS: [(&str, &str); 3] = [(POSTGRESQL, POSTGRESQL), ("influxdb", "influxdb"), (VICTORIA, VICTORIA)];
+const MARIADB: &str = "mariadb";
+const MYSQL: &str = "mysql";
+const KINDS: [(&str, &str); 5] = [
+    (POSTGRESQL, POSTGRESQL),
+    (MARIADB, MARIADB),
+    (MYSQL, MYSQL),
+    ("influxdb", "influxdb"),
+    (VICTORIA, VICTORIA),
+];
 /// The product that has no texts.
 pub const VICTORIA: &str = "victoriametrics";
 
@@ -101,9 +124,11 @@ fn read_database(name: String, mut s: Section<'_>, doc: &mut Document<'_>, folde
         let expected = format!("a name of 1 to {NAME_CHARS} letters, digits, - and _: it is the name of files");
         doc.report(s.at(), "history.database", format!("{name:?}"), expected);
     }
-    let kind = s.required(doc, "kind", "\"postgresql\", \"influxdb\" or \"victoriametrics\"", parse::word(&KINDS));
+    let kinds = "\"postgresql\", \"mariadb\", \"mysql\", \"influxdb\" or \"victoriametrics\"";
+    let kind = s.required(doc, "kind", kinds, parse::word(&KINDS));
     let server = match kind {
         Some(POSTGRESQL) => read_postgres(&mut s, doc, folder),
+        Some(kind @ (MARIADB | MYSQL)) => read_mariadb(&mut s, doc, folder, kind),
         Some(kind) => read_line(&mut s, doc, folder, kind),
         None => None,
     };
@@ -122,12 +147,30 @@ fn read_postgres(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> 
         let found = "\"postgresql\", which this binary was built without".to_owned();
         doc.report(s.value_at("kind"), &s.key("kind"), found, "a binary with the feature postgres".to_owned());
     }
-    let hosts = s.required(doc, "hosts", HOSTS, read_hosts);
+    let schema = s.or(doc, "schema", "tieline".to_owned(), parse::text);
+    let index = HISTORY_DATABASE_INDEX.read(s, doc, [Index::Btree, Index::Brin, Index::None]);
+    let access = read_access(s, doc, folder, POSTGRES_PORT)?;
+    Some(DatabaseServer::Postgres { access, schema, index })
+}
+
+fn read_mariadb(
+    s: &mut Section<'_>,
+    doc: &mut Document<'_>,
+    folder: &Path,
+    kind: &'static str,
+) -> Option<DatabaseServer> {
+    if !HAS_MARIADB {
+        let found = format!("{kind:?}, which this binary was built without");
+        doc.report(s.value_at("kind"), &s.key("kind"), found, "a binary with the feature mariadb".to_owned());
+    }
+    Some(DatabaseServer::Mariadb { kind, access: read_access(s, doc, folder, MARIADB_PORT)? })
+}
+
+fn read_access(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, port: u16) -> Option<ServerAccess> {
+    let hosts = s.required(doc, "hosts", HOSTS, |value| read_hosts(value, port));
     let user = s.required(doc, "user", "the name of a user of the database", parse::text);
     let password_file = s.optional(doc, "password_file", parse::text).map(|file| folder.join(file));
     let database = s.required(doc, "database", "the name of the database", parse::text);
-    let schema = s.or(doc, "schema", "tieline".to_owned(), parse::text);
-    let index = HISTORY_DATABASE_INDEX.read(s, doc, [Index::Btree, Index::Brin, Index::None]);
     let is_tls = HISTORY_DATABASE_TLS.read(s, doc);
     let authorities = s.optional(doc, "authorities", parse::text).map(|file| folder.join(file));
     if authorities.is_some() && !is_tls {
@@ -136,7 +179,7 @@ fn read_postgres(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> 
     }
     let tls = is_tls.then_some(authorities);
     let (hosts, user, database) = (hosts?, user?, database?);
-    Some(DatabaseServer::Postgres { hosts, user, password_file, database, schema, index, tls })
+    Some(ServerAccess { hosts, user, password_file, database, tls })
 }
 
 fn read_line(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, kind: &'static str) -> Option<DatabaseServer> {
@@ -158,13 +201,13 @@ fn read_line(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, kind: &
 const HOSTS: &str = "hosts, each with a port or without, as in [\"db1.example:5432\", \"db2.example\"]";
 const URL: &str = "the address of writes, as in \"http://10.1.2.3:8428/write\"; https needs a proxy that makes it";
 
-fn read_hosts(value: &DeValue<'_>) -> Result<Vec<(String, u16)>, Expected> {
+fn read_hosts(value: &DeValue<'_>, usual_port: u16) -> Result<Vec<(String, u16)>, Expected> {
     let hosts = parse::texts(value).map_err(|_| HOSTS.to_owned())?;
     let host = |text: &String| {
         let has_port = text.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
         let (host, port) = match has_port {
             Some((host, port)) => (host, port.parse().ok().filter(|port| *port > 0)?),
-            None => (text.as_str(), POSTGRES_PORT),
+            None => (text.as_str(), usual_port),
         };
         let host = host.trim_matches(['[', ']']);
         (!host.is_empty()).then(|| (host.to_owned(), port))
@@ -195,7 +238,8 @@ mod tests {
             }
             match read(&text) {
                 Ok(all) => {
-                    let DatabaseServer::Postgres { hosts, password_file, tls, .. } = &all[0].server else { panic!() };
+                    let DatabaseServer::Postgres { access, .. } = &all[0].server else { panic!() };
+                    let ServerAccess { hosts, password_file, tls, .. } = access;
                     let found: Vec<(&str, u16)> = hosts.iter().map(|(host, port)| (host.as_str(), *port)).collect();
                     assert_eq!((found.as_slice(), tls), (expect, &None));
                     assert_eq!(password_file.as_deref(), Some(Path::new("/etc/t/p")));
@@ -220,13 +264,21 @@ mod tests {
             assert!(error.contains(part), "{text}: {error}");
         };
         check("", "history.database.plant.kind");
-        check("kind='mysql'", "\"postgresql\" or \"influxdb\" or \"victoriametrics\"");
+        check("kind='mongodb'", "\"postgresql\" or \"mariadb\" or \"mysql\" or \"influxdb\" or \"victoriametrics\"");
+        check("kind='mysql'\nhosts=['a']\nuser='u'", "history.database.plant.database");
+        check("kind='mariadb'\nhosts=['a']\nuser='u'\ndatabase='d'\nindex='brin'", "history.database.plant.index");
+        check("kind='mariadb'\nhosts=['a']\nuser='u'\ndatabase='d'\nschema='s'", "history.database.plant.schema");
         check("kind='influxdb'", "history.database.plant.url");
         check("kind='influxdb'\nurl='https://x/'", "https needs a proxy");
         check("kind='influxdb'\nurl='http://x/'\nuser='u'", "password_file beside it");
         check("kind='influxdb'\nurl='http://x/'\nhosts=['a']", "history.database.plant.hosts");
         check("kind='postgresql'\nhosts=['a']\nuser='u'", "history.database.plant.database");
         check("kind='postgresql'\nhosts=['a']\nuser='u'\ndatabase='d'\nauthorities='ca'", "tls = true beside it");
+        if HAS_MARIADB {
+            let all = read("kind='mysql'\nhosts=['a','b:1']\nuser='u'\ndatabase='d'\ntls=true").unwrap();
+            let DatabaseServer::Mariadb { kind: MYSQL, access } = &all[0].server else { panic!() };
+            assert_eq!((access.hosts[0].1, access.hosts[1].1, &access.tls), (MARIADB_PORT, 1, &Some(None)));
+        }
         let line = read("kind='victoriametrics'\nurl='http://x:8428/write'\ntopics=['a/#']").unwrap();
         assert_eq!((line[0].server.kind(), line[0].topics.len(), line[0].batch_rows), (VICTORIA, 1, 20_000));
     }

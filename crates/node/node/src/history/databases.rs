@@ -1,6 +1,6 @@
 //! Other people's databases, as configured.
 
-use crate::config::{DatabaseConfig, DatabaseServer, VICTORIA};
+use crate::config::{DatabaseConfig, DatabaseServer, ServerAccess, VICTORIA};
 use std::path::Path;
 use std::time::Duration;
 use tieline_databases::{Database, Line, LineOptions};
@@ -21,6 +21,7 @@ pub(super) fn forwarding_of(config: &DatabaseConfig, folder: &Path) -> Forwardin
             position: folder.join(format!("{}.position", config.name)),
         })),
         DatabaseServer::Postgres { .. } => postgres(config),
+        DatabaseServer::Mariadb { access, .. } => mariadb(access, config.timeout),
     };
     Forwarding {
         name: config.name.clone(),
@@ -39,20 +40,19 @@ fn postgres(config: &DatabaseConfig) -> Box<dyn Database> {
     use std::sync::Arc;
     use tieline_databases::{LoadTls, Postgres, PostgresOptions};
     use tieline_net::tls::ClientTls;
-    let DatabaseServer::Postgres { hosts, user, password_file, database, schema, index, tls } = &config.server else {
-        return Box::new(Absent);
-    };
-    let tls = tls.clone().map(|authorities| -> LoadTls {
+    let DatabaseServer::Postgres { access, schema, index } = &config.server else { return Box::new(Absent) };
+    let ServerAccess { hosts, user, password_file, database, tls } = access.clone();
+    let tls = tls.map(|authorities| -> LoadTls {
         Arc::new(move || {
             let loaded = ClientTls::load(authorities.as_deref(), None);
             loaded.map(|tls| tls.config()).map_err(|error| error.to_string())
         })
     });
     Box::new(Postgres::new(PostgresOptions {
-        hosts: hosts.clone(),
-        user: user.clone(),
-        password_file: password_file.clone(),
-        database: database.clone(),
+        hosts,
+        user,
+        password_file,
+        database,
         schema: schema.clone(),
         index: *index,
         timeout: config.timeout,
@@ -62,6 +62,23 @@ fn postgres(config: &DatabaseConfig) -> Box<dyn Database> {
 
 #[cfg(not(feature = "postgres"))]
 fn postgres(_: &DatabaseConfig) -> Box<dyn Database> {
+    Box::new(Absent)
+}
+
+#[cfg(feature = "mariadb")]
+fn mariadb(access: &ServerAccess, timeout: Duration) -> Box<dyn Database> {
+    use std::sync::Arc;
+    use tieline_databases::{LoadAuthorities, Mariadb, MariadbOptions};
+    use tieline_net::tls::read_authorities;
+    let ServerAccess { hosts, user, password_file, database, tls } = access.clone();
+    let tls = tls.map(|authorities| -> LoadAuthorities {
+        Arc::new(move || read_authorities(authorities.as_deref()).map_err(|fault| fault.to_string()))
+    });
+    Box::new(Mariadb::new(MariadbOptions { hosts, user, password_file, database, timeout, tls }))
+}
+
+#[cfg(not(feature = "mariadb"))]
+fn mariadb(_: &ServerAccess, _: Duration) -> Box<dyn Database> {
     Box::new(Absent)
 }
 
