@@ -6,8 +6,8 @@ use mysql_async::{DriverError, Error};
 
 /// Codes of errors that pass: too many connections, memory, disk, shutdown, a server that takes reads alone, locks, time.
 const AWAY: [u16; 23] = [
-    1021, 1030, 1037, 1038, 1040, 1041, 1047, 1053, 1114, 1158, 1159, 1160, 1161, 1203, 1205, 1206, 1213, 1290, 1317, 1836,
-    1927, 1969, 3024,
+    1021, 1030, 1037, 1038, 1040, 1041, 1047, 1053, 1114, 1158, 1159, 1160, 1161, 1203, 1205, 1206, 1213, 1290, 1317,
+    1836, 1927, 1969, 3024,
 ];
 /// Codes of values that are refused: a text in a wrong encoding, a packet or a row that is too long, no partition.
 const REJECTED: [u16; 5] = [1118, 1153, 1301, 1366, 1526];

@@ -106,8 +106,11 @@ impl Mariadb {
             .client_found_rows(true)
             .ssl_opts(tls);
         let is_path = host.starts_with('/');
-        let opts =
-            if is_path { opts.socket(Some(host)).prefer_socket(true) } else { opts.ip_or_hostname(host).tcp_port(port) };
+        let opts = if is_path {
+            opts.socket(Some(host)).prefer_socket(true)
+        } else {
+            opts.ip_or_hostname(host).tcp_port(port)
+        };
         Ok(opts.into())
     }
 
@@ -146,7 +149,8 @@ impl Mariadb {
             return Err(DatabaseError::Away("it takes no writes: read_only is set".to_owned()));
         }
         end_others(&mut conn, journal).await.map_err(blame)?;
-        let there = "select count(*) from information_schema.tables where table_schema = database() and table_name = 'numbers'";
+        let there =
+            "select count(*) from information_schema.tables where table_schema = database() and table_name = 'numbers'";
         if conn.query_first::<u64, _>(there).await.map_err(blame)? == Some(0) {
             for statement in layout::create(today()) {
                 conn.query_drop(statement).await.map_err(blame)?;
@@ -309,7 +313,8 @@ impl Session {
             if missing.peek().is_none() {
                 continue;
             }
-            let values: Vec<String> = missing.map(|topic| format!("({0}, {1})", digest(topic), literal(topic))).collect();
+            let values: Vec<String> =
+                missing.map(|topic| format!("({0}, {1})", digest(topic), literal(topic))).collect();
             let make = format!("insert ignore into topics (digest, name) values {}", values.join(","));
             self.conn.query_drop(make).await?;
             self.find_topics(some).await?;

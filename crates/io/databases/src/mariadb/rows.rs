@@ -46,7 +46,8 @@ impl<'a> Columns<'a> {
     /// Tells samples of one topic and time apart: FNV-1a of value, quality, text and bytes.
     fn hash(&self) -> u64 {
         let (mut hash, prime) = FNV;
-        let mut add = |bytes: &[u8]| hash = bytes.iter().fold(hash, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(prime));
+        let mut add =
+            |bytes: &[u8]| hash = bytes.iter().fold(hash, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(prime));
         let tags = [self.value.is_some(), self.text.is_some(), self.bytes.is_some()].map(u8::from);
         add(&tags);
         add(&self.row.quality.bits().to_le_bytes());

@@ -25,7 +25,8 @@ pub fn read_authorities(file: Option<&Path>) -> Result<Vec<Vec<u8>>, TlsFault> {
         Some(file) => read_certificates(file)?.into_iter().map(|(der, _)| der).collect(),
         None => rustls_native_certs::load_native_certs().certs,
     };
-    let is_usable = |der: &CertificateDer<'_>| RootCertStore::empty().add_parsable_certificates([der.clone().into_owned()]).0 > 0;
+    let is_usable =
+        |der: &CertificateDer<'_>| RootCertStore::empty().add_parsable_certificates([der.clone().into_owned()]).0 > 0;
     let usable: Vec<Vec<u8>> = found.into_iter().filter(is_usable).map(|der| der.to_vec()).collect();
     if usable.is_empty() {
         let file = file.unwrap_or(Path::new(SYSTEM));

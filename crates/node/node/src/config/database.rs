@@ -98,13 +98,8 @@ impl DatabaseServer {
 const POSTGRESQL: &str = "postgresql";
 const MARIADB: &str = "mariadb";
 const MYSQL: &str = "mysql";
-const KINDS: [(&str, &str); 5] = [
-    (POSTGRESQL, POSTGRESQL),
-    (MARIADB, MARIADB),
-    (MYSQL, MYSQL),
-    ("influxdb", "influxdb"),
-    (VICTORIA, VICTORIA),
-];
+const KINDS: [(&str, &str); 5] =
+    [(POSTGRESQL, POSTGRESQL), (MARIADB, MARIADB), (MYSQL, MYSQL), ("influxdb", "influxdb"), (VICTORIA, VICTORIA)];
 /// The product that has no texts.
 pub const VICTORIA: &str = "victoriametrics";
 
