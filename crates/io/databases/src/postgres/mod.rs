@@ -188,17 +188,16 @@ impl Session {
     async fn write(&mut self, schema: &str, rows: &[Row], upto: u64) -> Result<(), DatabaseError> {
         self.number_topics(schema, rows).await.map_err(blame)?;
         self.make_days(schema, rows).await.map_err(blame)?;
-        let (mut fresh, mut again, mut counts) = (Parts::begin(), Parts::begin(), (0, 0));
+        let mut parts = [Vec::new(), Vec::new()];
         for row in rows {
             let Some(id) = self.topics.get(&row.topic) else {
                 return Err(DatabaseError::Rejected(format!("the database has no topic {:?}", row.topic.as_str())));
             };
-            let (parts, count) = if row.again { (&mut again, &mut counts.1) } else { (&mut fresh, &mut counts.0) };
-            parts.push(row, *id);
-            *count += 1;
+            parts[usize::from(row.again)].push((row, *id));
         }
+        let [fresh, again] = parts;
         let upto = i64::try_from(upto).map_err(|_| DatabaseError::Refused("a sequence beyond 2^63".to_owned()))?;
-        let moved = self.commit(schema, (fresh, counts.0), (again, counts.1), upto).await.map_err(blame)?;
+        let moved = self.commit(schema, &fresh, &again, upto).await.map_err(blame)?;
         if !moved {
             let words = "the position is not what it was: another process writes, or the database was restored";
             return Err(DatabaseError::Away(words.to_owned()));
@@ -211,8 +210,8 @@ impl Session {
     async fn commit(
         &mut self,
         schema: &str,
-        (fresh, fresh_rows): (Parts, usize),
-        (again, again_rows): (Parts, usize),
+        fresh: &[(&Row, i32)],
+        again: &[(&Row, i32)],
         upto: i64,
     ) -> Result<bool, Error> {
         let transaction = self.client.transaction().await?;
@@ -224,19 +223,24 @@ impl Session {
         if transaction.execute(&position, &[&self.journal, &upto, &self.position.unwrap_or(-1)]).await? != 1 {
             return Ok(false);
         }
-        let tables =
-            [(format!("{schema}.samples"), fresh, fresh_rows), ("pg_temp.tieline_again".to_owned(), again, again_rows)];
-        for (table, parts, rows) in tables {
-            if rows > 0 {
-                let copy = format!("copy {table} ({COLUMNS}) from stdin (format binary)");
-                let mut sink = pin!(transaction.copy_in(&copy).await?);
-                for part in parts.end() {
+        let tables = [(format!("{schema}.samples"), fresh), ("pg_temp.tieline_again".to_owned(), again)];
+        for (table, rows) in tables.iter().filter(|(_, rows)| !rows.is_empty()) {
+            let copy = format!("copy {table} ({COLUMNS}) from stdin (format binary)");
+            let mut sink = pin!(transaction.copy_in(&copy).await?);
+            // A part goes while the next one is made.
+            let mut parts = Parts::begin();
+            for (row, id) in *rows {
+                parts.push(row, *id);
+                for part in parts.done.drain(..) {
                     sink.send(part).await?;
                 }
-                sink.finish().await?;
             }
+            for part in parts.end() {
+                sink.send(part).await?;
+            }
+            sink.finish().await?;
         }
-        if again_rows > 0 {
+        if !again.is_empty() {
             transaction.execute(&layout::move_again(schema), &[]).await?;
         }
         transaction.commit().await?;
@@ -269,7 +273,10 @@ impl Session {
     async fn make_days(&mut self, schema: &str, rows: &[Row]) -> Result<(), Error> {
         let Some(known) = &mut self.days else { return Ok(()) };
         let today = today();
-        let days: BTreeSet<i64> = rows.iter().map(|row| day_of(row.time)).filter(|day| !known.contains(day)).collect();
+        // Most rows are of the same day as the one before.
+        let mut last = None;
+        let turns = rows.iter().map(|row| day_of(row.time)).filter(|day| last.replace(*day) != Some(*day));
+        let days: BTreeSet<i64> = turns.filter(|day| !known.contains(day)).collect();
         for day in days.into_iter().filter(|day| has_partition(*day, today)) {
             let (name, make) = layout::partition(schema, day);
             let there = "select to_regclass($1::text) is not null";

@@ -196,7 +196,7 @@ fn forward(server: &Server, round: usize, records: usize) -> Result<Forwarded> {
     let options = HistoryOptions { journal, ..HistoryOptions::default() };
     let mut writer = HistoryWriter::open_guarded(&source, options, std::sync::Arc::new(|| true))?;
     let ((open, gate), (tell, written)) = (channel(), channel());
-    let database = server.database(&name, folder.path())?;
+    let database = raw::prepare(server, &name, folder.path())?;
     let forwarding = Forwarding {
         name: "bench".to_owned(),
         kind: "bench",
@@ -227,8 +227,7 @@ fn forward(server: &Server, round: usize, records: usize) -> Result<Forwarded> {
     };
     let forwarded = Forwarded { took: ended.duration_since(began), cpu: process::cpu() - cpu };
     drop(writer);
-    let (found, rows) = (server.count(&name)?, records * RECORD_POINTS);
-    ensure!(found == rows as u64, "{found} of {rows} rows are there");
+    server.check(&name, records * RECORD_POINTS + TOPICS)?;
     server.remove(&name)?;
     Ok(forwarded)
 }

@@ -1,15 +1,15 @@
 //! The same rows by the database's own client, or by a plain client of HTTP, in batches that are each committed.
 
 use super::servers::{Server, run};
-use super::{BATCH_ROWS, Kind, TOPICS, point};
-use anyhow::{Context, Result, ensure};
+use super::{BATCH_ROWS, Kind, TOPICS, point, topics};
+use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tieline_core::{Quality, Timestamp, Topic, Value};
-use tieline_databases::Row;
+use tieline_core::{Quality, Timestamp, Value};
+use tieline_databases::{Database, Row};
 
 /// 2000-01-01, in microseconds since 1970: where PostgreSQL begins to count.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
@@ -22,6 +22,7 @@ pub(super) fn write(server: &Server, round: usize, rows: usize) -> Result<Durati
     let took = match server.kind() {
         Kind::Victoria => {
             let bodies: Vec<String> = batches.iter().map(|batch| lines(&name, batch.clone())).collect();
+            drop(prepare(server, &name, folder.path())?);
             server.settle()?;
             let (agent, url, began) = (ureq::Agent::new_with_defaults(), server.url("/write"), Instant::now());
             for body in bodies {
@@ -30,7 +31,7 @@ pub(super) fn write(server: &Server, round: usize, rows: usize) -> Result<Durati
             began.elapsed()
         }
         Kind::Postgres(_) | Kind::Mariadb => {
-            prepare(server, &name, folder.path())?;
+            drop(prepare(server, &name, folder.path())?);
             let mut script = String::new();
             for batch in batches {
                 let file = folder.path().join(format!("{}.rows", batch.start));
@@ -67,20 +68,20 @@ pub(super) fn write(server: &Server, round: usize, rows: usize) -> Result<Durati
             began.elapsed()
         }
     };
-    let found = server.count(&name)?;
-    ensure!(found >= rows as u64, "{found} of {rows} raw rows are there");
+    server.check(&name, rows + TOPICS)?;
     server.remove(&name)?;
     Ok(took)
 }
 
-/// Makes an equal table by a row of ours: it has the place of the day, too.
-fn prepare(server: &Server, name: &str, folder: &Path) -> Result<()> {
+/// Has ours write a row of each topic, an hour before the others: tables, the place of the day and topics are there.
+pub(super) fn prepare(server: &Server, name: &str, folder: &Path) -> Result<Box<dyn Database>> {
     let mut ours = server.database(name, folder)?;
     ours.connect("bench")?;
-    let (topic, time) = (Topic::new("bench/other")?, Timestamp::from_micros(point(0).0));
-    let row = Row { topic, time, value: Value::Null, quality: Quality::GOOD, again: false };
-    ours.write(&[row], 1)?;
-    Ok(())
+    let time = Timestamp::from_micros(point(0).0 - 3_600_000_000);
+    let row = |topic| Row { topic, time, value: Value::Int(0), quality: Quality::GOOD, again: false };
+    let rows: Vec<Row> = topics()?.into_iter().map(row).collect();
+    ours.write(&rows, 1)?;
+    Ok(ours)
 }
 
 fn binary(batch: std::ops::Range<usize>) -> Vec<u8> {

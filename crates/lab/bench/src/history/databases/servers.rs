@@ -118,8 +118,20 @@ impl Server {
         bail!("this binary has no client of MariaDB")
     }
 
-    /// How many rows are in a part.
-    pub(super) fn count(&self, name: &str) -> Result<u64> {
+    /// Sees to it that all rows are in a part. VictoriaMetrics shows them a while after it took them.
+    pub(super) fn check(&self, name: &str, rows: usize) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let found = self.count(name)?;
+            if found == rows as u64 {
+                return Ok(());
+            }
+            ensure!(self.kind == Kind::Victoria && began.elapsed() < START, "{found} of {rows} rows are there");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn count(&self, name: &str) -> Result<u64> {
         let count = match self.kind {
             Kind::Postgres(_) | Kind::Mariadb => self.sql(&format!("select count(*) from {name}.samples"))?,
             Kind::Victoria => {
