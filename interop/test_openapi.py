@@ -16,7 +16,7 @@ users = "users.toml"
 loopback = "closed"
 """
 #: Streams do not end, and who logs out is a stranger for the rest.
-LEFT_OUT = ["/v1/live", "/logout"]
+LEFT_OUT = ["/v1/live", "/v1/history/tail", "/logout"]
 
 
 def tool(name):

@@ -79,4 +79,13 @@ pub trait Storage {
     /// # Errors
     /// `Missing`, or the medium failed.
     fn remove(&mut self, name: &str) -> Result<(), StorageError>;
+
+    /// Overwrites bytes of a file with zeros, durably: what was there is to be gone, not only unused.
+    ///
+    /// # Errors
+    /// `Missing`, the medium failed, or it cannot do this.
+    fn erase(&mut self, name: &str, offset: u64, bytes: u64) -> Result<(), StorageError> {
+        let message = alloc::format!("cannot erase {bytes} bytes at {offset} of {name}: the storage only appends");
+        Err(StorageError { kind: StorageErrorKind::Io, message })
+    }
 }

@@ -246,6 +246,16 @@ impl<S: Storage> Journal<S> {
         Ok(durable)
     }
 
+    /// Has the next record begin another segment, so that [`Journal::release`] can remove the present one.
+    ///
+    /// # Errors
+    /// The storage failed: see [`Journal::recover`].
+    pub fn end_segment(&mut self) -> Result<(), JournalError> {
+        self.sync()?;
+        self.active = false;
+        Ok(())
+    }
+
     /// Lets go of all records up to `upto`, because the consumer has them: segments without others are removed, the
     /// newest never, and not those that other readers want. A removal that fails is tried again with the next call.
     pub fn release(&mut self, upto: Seq) {

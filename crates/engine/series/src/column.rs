@@ -355,6 +355,13 @@ impl Column {
         other.stretches().for_each(|stretch| self.extend(&stretch));
     }
 
+    /// The times of the earliest and the latest sample, in whatever order they are.
+    #[must_use]
+    pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        let (first, last) = self.times.iter().min().zip(self.times.iter().max())?;
+        Some((Timestamp::from_micros(*first), Timestamp::from_micros(*last)))
+    }
+
     /// How many samples are before a time; the column is sorted.
     #[must_use]
     pub fn count_before(&self, time: Timestamp) -> usize {

@@ -205,6 +205,12 @@ impl Heads {
         found
     }
 
+    /// The samples of all topics, head by head.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Column)> {
+        let sealed = self.sealed.iter().map(|sealed| (sealed.topic, &*sealed.column));
+        sealed.chain(self.open.iter().map(|(topic, head)| (*topic, &head.column)))
+    }
+
     /// What all heads take in memory, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 //!
 //! In: samples (time, body, quality) in any order, bytes of a chunk. Out: chunks, [`Summary`]s without decoding, the samples
 //! again, exact in every bit, those of one time in the order in which they came, equal ones once; [`Buckets`] of them: means, sums,
-//! percentiles.
+//! percentiles; [`StateTimes`]: how long each state stood.
 //!
 //! Never: a file, a topic's name, a clock, a decision about how long something is kept.
 //!
@@ -11,6 +11,7 @@
 //! | limit | when full |
 //! |---|---|
 //! | [`SAMPLES_MAX`] samples of a chunk | the writer begins another; a reader refuses more |
+//! | [`STATES_MAX`] states of a bucket | the question is refused |
 //! | [`HeadLimits`] of samples in memory | heads are sealed, and are to be written |
 //!
 //! Read first: `chunk.rs` (the format), then `column.rs`, `heads.rs`, `sweep.rs`, `integers.rs`, `floats.rs`.
@@ -28,6 +29,7 @@ mod heads;
 mod integers;
 mod runs;
 mod samples;
+mod states;
 mod summary;
 mod sweep;
 #[cfg(test)]
@@ -41,5 +43,6 @@ pub use error::SeriesError;
 pub use fields::Fields;
 pub use heads::{HeadLimits, Heads, Sealed};
 pub use samples::Samples;
+pub use states::{STATES_MAX, StateTime, StateTimes, TooManyStates};
 pub use summary::{NumberKind, Numbers, Summary, ValidityCounts};
 pub use sweep::{Span, Step, Sweep};

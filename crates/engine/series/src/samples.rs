@@ -40,6 +40,29 @@ impl Samples {
         samples
     }
 
+    /// The time of the next one.
+    #[must_use]
+    pub fn time(&self) -> Option<Timestamp> {
+        let is_one = self.place < self.end;
+        self.column.times.get(self.place).filter(|_| is_one).map(|micros| Timestamp::from_micros(*micros))
+    }
+
+    /// Takes the next ones, so many at most, as a column; none where the next is a text, bytes or a payload.
+    pub fn cut(&mut self, count_max: usize) -> Option<Column> {
+        let end = self.end.min(self.place.saturating_add(count_max));
+        if self.place >= end || !self.column.blobs.is_empty() {
+            return None;
+        }
+        let is_whole = self.place == 0 && end == self.column.len();
+        if is_whole {
+            self.place = end;
+            return Some(Arc::unwrap_or_clone(core::mem::take(&mut self.column)));
+        }
+        let column = self.column.range(self.place..end);
+        self.skip_to(end);
+        Some(column)
+    }
+
     fn skip_to(&mut self, start: usize) {
         let start = start.min(self.end);
         while self.place < start {

@@ -32,6 +32,11 @@ pub trait Database: Send {
     /// # Errors
     /// It is not known whether the batch was written: the next call is [`Database::connect`].
     fn write(&mut self, rows: &[Row], upto: u64) -> Result<u64, DatabaseError>;
+
+    /// How many rows of the batches since the last call it refused, where it tells them from others of their batch.
+    fn take_rejected(&mut self) -> u64 {
+        0
+    }
 }
 
 /// The index on the samples of a database that has tables.

@@ -11,24 +11,44 @@
 //! Read first: `database.rs`, then `postgres/mod.rs`, `mariadb/mod.rs`.
 
 mod database;
+#[cfg(feature = "historian")]
+pub mod historian;
+mod http;
 mod line;
 #[cfg(feature = "mariadb")]
 mod mariadb;
+#[cfg(feature = "mongodb")]
+mod mongo;
 mod position;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "remotewrite")]
+mod remote_write;
 #[cfg(any(feature = "mariadb", feature = "postgres"))]
 mod sql;
+#[cfg(any(feature = "mongodb", feature = "postgres"))]
+mod tls;
 
 pub use database::{Database, DatabaseError, Index, Row};
-pub use line::{Credentials, Line, LineOptions};
+pub use http::Credentials;
+pub use line::{Line, LineOptions};
 #[cfg(feature = "mariadb")]
 pub use mariadb::{LoadAuthorities, Mariadb, MariadbOptions};
+#[cfg(feature = "mongodb")]
+pub use mongo::{Mongo, MongoOptions, fuzz as mongo_fuzz};
 #[cfg(feature = "postgres")]
-pub use postgres::{LoadTls, Postgres, PostgresOptions};
+pub use postgres::{Postgres, PostgresOptions};
+#[cfg(feature = "remotewrite")]
+pub use remote_write::{RemoteWrite, RemoteWriteOptions};
+#[cfg(any(feature = "mongodb", feature = "postgres"))]
+pub use tls::LoadTls;
 
 /// Whether this build writes to PostgreSQL.
 pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
+/// Whether this build speaks MongoDB's protocol.
+pub const HAS_MONGODB: bool = cfg!(feature = "mongodb");
+/// Whether this build writes by Prometheus remote write.
+pub const HAS_REMOTE_WRITE: bool = cfg!(feature = "remotewrite");
 
 /// Whether this build writes to MariaDB and MySQL.
 pub const HAS_MARIADB: bool = cfg!(feature = "mariadb");

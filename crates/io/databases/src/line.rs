@@ -4,6 +4,7 @@
 //! no transactions: the position is in a file that is written once a second at most, and when the connection ends. Batches that were
 //! written just before the process was killed are written again.
 
+use crate::http::{Credentials, Writes};
 use crate::position::PositionFile;
 use crate::{Database, DatabaseError, Row, time_for};
 use std::fmt::Write as _;
@@ -11,14 +12,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tieline_core::Value;
-use ureq::Agent;
 
-/// Bytes of an answer that are read.
-const ANSWER_BYTES_MAX: u64 = 4096;
 /// How often the position is kept: syncing a file takes as long as a batch.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
-/// Characters of an answer that are shown.
-const ANSWER_CHARS: usize = 200;
 
 /// How a database that takes line protocol is reached, and what it is given.
 #[derive(Clone, Debug)]
@@ -37,19 +33,10 @@ pub struct LineOptions {
     pub position: PathBuf,
 }
 
-/// Who writes. The file is read at each connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credentials {
-    /// The user's name; without one the file has a token.
-    pub user: Option<String>,
-    /// The file of the password or the token.
-    pub file: PathBuf,
-}
-
 /// A database that takes line protocol.
 pub struct Line {
     options: LineOptions,
-    agent: Agent,
+    writes: Writes,
     position: PositionFile,
     /// The position that is not in the file yet.
     pending: Option<u64>,
@@ -64,33 +51,16 @@ impl Line {
     /// Nothing is sent before the first call.
     #[must_use]
     pub fn new(options: LineOptions) -> Self {
-        let config = Agent::config_builder().http_status_as_error(false).max_redirects(0).build();
         let position = PositionFile::new(options.position.clone());
         let (journal, text) = (String::new(), String::new());
-        let (agent, authorization, pending, kept) = (Agent::new_with_config(config), None, None, None);
-        Self { options, agent, position, pending, kept, authorization, journal, text }
+        let (writes, authorization, pending, kept) = (Writes::new(&options.url), None, None, None);
+        Self { options, writes, position, pending, kept, authorization, journal, text }
     }
 
     fn send(&self, limit: Duration) -> Result<(), DatabaseError> {
-        let mut request = self.agent.post(&self.options.url).header("content-type", "text/plain; charset=utf-8");
-        if let Some(authorization) = &self.authorization {
-            request = request.header("authorization", authorization);
-        }
-        let request = request.config().timeout_global(Some(limit)).build();
-        let away = |error: &dyn std::fmt::Display| DatabaseError::Away(format!("no answer: {error}"));
-        let mut answer = request.send(self.text.as_bytes()).map_err(|error| away(&error))?;
-        let status = answer.status();
-        let said = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).lossy_utf8(true).read_to_string();
-        if status.is_success() {
-            return Ok(());
-        }
-        let said: String = said.unwrap_or_default().trim().chars().take(ANSWER_CHARS).collect();
-        let words = format!("it answers {status}: {said}");
-        Err(match status.as_u16() {
-            400 | 422 => DatabaseError::Rejected(words),
-            408 | 429 | 500.. => DatabaseError::Away(words),
-            _ => DatabaseError::Refused(words),
-        })
+        let mut headers = vec![("content-type", "text/plain; charset=utf-8")];
+        headers.extend(self.authorization.as_deref().map(|words| ("authorization", words)));
+        self.writes.send(&headers, self.text.as_bytes(), limit)
     }
 
     fn keep_position(&mut self) -> io::Result<()> {
@@ -137,7 +107,7 @@ impl Database for Line {
         self.keep_position().map_err(|error| refused(&error))?;
         journal.clone_into(&mut self.journal);
         self.authorization = match &self.options.credentials {
-            Some(credentials) => Some(credentials.authorization().map_err(|error| refused(&error))?),
+            Some(credentials) => Some(credentials.authorization("Token").map_err(|error| refused(&error))?),
             None => None,
         };
         // An empty batch shows whether somebody is there who takes it; some answer that it is empty.
@@ -175,27 +145,6 @@ impl Drop for Line {
     }
 }
 
-impl Credentials {
-    fn authorization(&self) -> io::Result<String> {
-        let secret = read_secret(&self.file)?;
-        Ok(match &self.user {
-            Some(user) => {
-                use base64::Engine as _;
-                let shown = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{secret}"));
-                format!("Basic {shown}")
-            }
-            None => format!("Token {secret}"),
-        })
-    }
-}
-
-/// The first line of a file.
-pub(crate) fn read_secret(file: &std::path::Path) -> io::Result<String> {
-    let text = std::fs::read_to_string(file);
-    let text = text.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
-    Ok(text.lines().next().unwrap_or_default().trim_end().to_owned())
-}
-
 /// Puts a backslash before special characters, which are of ASCII.
 fn escape(out: &mut String, text: &str, special: &[char]) {
     let mut rest = text;
@@ -213,8 +162,7 @@ fn escape(out: &mut String, text: &str, special: &[char]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-    use std::net::TcpListener;
+    use crate::http::tests::serve;
     use tieline_core::{Quality, Timestamp, Topic};
 
     fn row(topic: &str, value: Value) -> Row {
@@ -255,38 +203,6 @@ mod tests {
         assert!(!line.push(&row("x", text)));
     }
 
-    /// Answers one request after the other with these statuses, and gives the bodies.
-    fn serve(statuses: &'static [u16]) -> (String, std::thread::JoinHandle<Vec<String>>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/write", listener.local_addr().unwrap());
-        let server = std::thread::spawn(move || {
-            let answer = |status: &u16| {
-                let (mut socket, _) = listener.accept().unwrap();
-                let mut reader = BufReader::new(socket.try_clone().unwrap());
-                let (mut head, mut length) = (String::new(), 0);
-                while reader.read_line(&mut head).unwrap() > 2 {
-                    let lower = head.to_lowercase();
-                    if let Some(found) = lower.strip_prefix("content-length:") {
-                        length = found.trim().parse().unwrap();
-                    }
-                    head.clear();
-                }
-                let mut body = vec![0; length];
-                reader.read_exact(&mut body).unwrap();
-                let said = "why";
-                write!(
-                    socket,
-                    "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}",
-                    said.len()
-                )
-                .unwrap();
-                String::from_utf8(body).unwrap()
-            };
-            statuses.iter().map(answer).collect()
-        });
-        (url, server)
-    }
-
     #[test]
     fn the_position_moves_with_what_was_taken() {
         let folder = tempfile::tempdir().unwrap();
@@ -307,7 +223,8 @@ mod tests {
         assert_eq!(line.write(&[row("x", Value::Null)], 8), Ok(1));
         assert_eq!(line.position.read("j").unwrap(), Some(7));
         assert_eq!((line.connect("j"), line.position.read("k").unwrap()), (Ok(Some(8)), None));
-        let bodies = server.join().unwrap();
+        let bodies: Vec<String> =
+            server.join().unwrap().into_iter().map(|body| String::from_utf8(body).unwrap()).collect();
         assert!(bodies[0].is_empty() && bodies[1].ends_with("value=1 1700000000000001000\n"), "{bodies:?}");
         assert!(matches!(line.connect("j"), Err(DatabaseError::Away(_))));
         assert_eq!(line.write(&[row("x", Value::Null)], 9), Ok(1));

@@ -1,10 +1,11 @@
-//! Files of chunks: bytes behind bytes, durable before anybody knows of them.
+//! Files of chunks: bytes behind bytes, durable before anybody knows of them. A record in front of the chunks of each write says whose
+//! they are (`names.rs`).
 
-use crate::StoreError;
 use crate::index::{DAY_US, FileRow};
-use std::collections::HashSet;
+use crate::{StoreError, names};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use tieline_core::{Storage, StorageError, StorageErrorKind, Timestamp};
+use tieline_core::{Storage, StorageError, StorageErrorKind, Timestamp, Topic};
 
 /// How the name of a file of chunks ends.
 const SUFFIX: &str = ".chunks";
@@ -42,10 +43,26 @@ pub fn file_name(number: u32, day: Option<i32>) -> String {
     }
 }
 
-/// The number of a file of chunks or of a day file; none of other names.
-fn number_of(name: &str) -> Option<u32> {
-    let stem = name.strip_suffix(SUFFIX).or_else(|| name.strip_suffix(DAY_SUFFIX))?;
-    stem.rsplit('-').next()?.parse().ok()
+/// The number of a file of chunks or of a day file, and the day of that; none of other names.
+fn meaning_of(name: &str) -> Option<(u32, Option<i32>)> {
+    if let Some(stem) = name.strip_suffix(SUFFIX) {
+        return Some((stem.parse().ok()?, None));
+    }
+    let (date, number) = name.strip_suffix(DAY_SUFFIX)?.rsplit_once('-')?;
+    let start: Timestamp = format!("{date}T00:00:00Z").parse().ok()?;
+    Some((number.parse().ok()?, Some(i32::try_from(start.micros().div_euclid(DAY_US)).ok()?)))
+}
+
+/// The files of chunks and the day files of a folder, by number; of these with the day.
+///
+/// # Errors
+/// The folder failed.
+pub fn history_files<S: Storage>(storage: &mut S) -> Result<Vec<(u32, Option<i32>)>, StorageError> {
+    let names = storage.list()?;
+    let meaning = |name: &String| meaning_of(name).filter(|(number, day)| file_name(*number, *day) == *name);
+    let mut files: Vec<_> = names.iter().filter_map(meaning).collect();
+    files.sort_unstable();
+    Ok(files)
 }
 
 /// The file that is written, and its folder.
@@ -53,6 +70,8 @@ pub struct ChunkFiles<S> {
     storage: S,
     /// The file that is written, and how many of its bytes are durable.
     current: Option<(u32, u64)>,
+    /// Topics of which the file that is written has the name.
+    named: HashSet<u32>,
     /// A file ends with the write that reaches this, in bytes.
     file_bytes_max: u64,
 }
@@ -65,9 +84,9 @@ impl<S: Storage> ChunkFiles<S> {
     /// The folder failed, or has a file that this index never gave a number to: then the index was lost, and nothing is removed.
     pub fn open(mut storage: S, known: &[FileRow], given: u32, file_bytes_max: u64) -> Result<Self, StoreError> {
         let names = storage.list()?;
-        if let Some(name) = names.iter().find(|name| number_of(name).is_some_and(|number| number > given)) {
+        if let Some(name) = names.iter().find(|name| meaning_of(name).is_some_and(|(number, _)| number > given)) {
             return Err(StoreError::Damaged(format!(
-                "{name} is not of this index, expected the index that it was made with"
+                "{name} is not of this index, expected the index that it was made with; tieline history repair makes it again"
             )));
         }
         let known_names: HashSet<String> = known.iter().map(|file| file_name(file.number, file.day)).collect();
@@ -75,7 +94,7 @@ impl<S: Storage> ChunkFiles<S> {
         for name in names.iter().filter(is_ours).filter(|name| !known_names.contains(*name)) {
             storage.remove(name)?;
         }
-        let mut files = Self { storage, current: None, file_bytes_max };
+        let mut files = Self { storage, current: None, named: HashSet::new(), file_bytes_max };
         let Some(FileRow { number, bytes, .. }) = known.iter().rfind(|file| file.day.is_none()).copied() else {
             return Ok(files);
         };
@@ -95,30 +114,59 @@ impl<S: Storage> ChunkFiles<S> {
         Ok(files)
     }
 
-    /// Writes bytes behind what is there, and syncs them. A file that begins gets its number from `fresh`. Says in which file, and
-    /// where.
+    /// Writes chunks behind what is there, and syncs them: their bytes, one behind the other, and the topic and the length of each.
+    /// A file that begins gets its number from `fresh`; `names` gives the names of topics. Says in which file the first is, and where.
     ///
     /// # Errors
-    /// `Full`, or the folder failed: nothing was written then as far as anybody has to know.
+    /// `Full`, or the folder, `fresh` or `names` failed: nothing was written then as far as anybody has to know.
     pub fn append(
         &mut self,
+        chunks: &[(u32, u32)],
         bytes: &[u8],
         fresh: impl FnOnce() -> Result<u32, StoreError>,
+        names: impl FnOnce(&[u32]) -> Result<HashMap<u32, Topic>, StoreError>,
     ) -> Result<(u32, u64), StoreError> {
-        let (number, offset) = match self.current.take().filter(|(_, bytes)| *bytes < self.file_bytes_max) {
+        let (number, offset) = match self.current.filter(|(_, bytes)| *bytes < self.file_bytes_max) {
             Some(current) => current,
-            None => (fresh()?, 0),
+            None => {
+                self.named.clear();
+                (fresh()?, 0)
+            }
         };
+        let mut unnamed: Vec<u32> = chunks.iter().map(|(topic, _)| *topic).collect();
+        unnamed.retain(|topic| !self.named.contains(topic));
+        let names = names(&unnamed)?;
+        let mut written = Vec::with_capacity(bytes.len() + 16 * chunks.len());
+        names::put(chunks, &mut self.named, &names, &mut written);
+        let start = offset + written.len() as u64;
+        written.extend_from_slice(bytes);
         let name = file_name(number, None);
-        let done = self.storage.append(&name, bytes).and_then(|()| self.storage.sync(&name));
+        let done = self.storage.append(&name, &written).and_then(|()| self.storage.sync(&name));
         if let Err(error) = done {
             // A file whose sync failed is not written again; the next one is another. It makes room at once where it can.
             let cut = if offset == 0 { self.storage.remove(&name) } else { self.storage.truncate(&name, offset) };
             let _ = cut;
+            self.current = None;
             return Err(error.into());
         }
-        self.current = Some((number, offset + bytes.len() as u64));
-        Ok((number, offset))
+        self.current = Some((number, offset + written.len() as u64));
+        Ok((number, start))
+    }
+
+    /// Overwrites bytes of a file with zeros, durably. One that is not there has none.
+    ///
+    /// # Errors
+    /// The folder failed.
+    pub fn erase(&mut self, name: &str, offset: u64, bytes: u64) -> Result<(), StorageError> {
+        match self.storage.erase(name, offset, bytes) {
+            Err(error) if error.kind != StorageErrorKind::Missing => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The folder.
+    pub const fn storage(&mut self) -> &mut S {
+        &mut self.storage
     }
 
     /// Removes files of which no chunk is left. The one that is written is left then, too.
@@ -166,37 +214,43 @@ mod tests {
         FileRow { number, bytes, day: None }
     }
 
+    fn append(files: &mut ChunkFiles<FolderStorage>, bytes: &[u8], fresh: u32) -> (u32, u64) {
+        let names = |topics: &[u32]| Ok(topics.iter().map(|topic| (*topic, Topic::new("a").unwrap())).collect());
+        files.append(&[(1, u32::try_from(bytes.len()).unwrap())], bytes, || Ok(fresh), names).unwrap()
+    }
+
     #[test]
     fn what_was_not_committed_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();
         let open =
-            |known: &[FileRow]| ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), known, 6, 10).unwrap();
-        let append = |files: &mut ChunkFiles<_>, bytes, fresh| files.append(bytes, || Ok(fresh)).unwrap();
+            |known: &[FileRow]| ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), known, 6, 50).unwrap();
         let mut files = open(&[]);
-        assert_eq!(append(&mut files, b"abcd", 1), (1, 0));
-        assert_eq!(append(&mut files, b"efgh", 9), (1, 4));
+        // A record with the name takes 16 bytes, one without it 15.
+        assert_eq!(append(&mut files, b"abcd", 1), (1, 16));
+        assert_eq!(append(&mut files, b"efgh", 9), (1, 35));
         // The first alone was committed.
-        let mut files = open(&[row(1, 4)]);
-        assert_eq!(append(&mut files, b"ijklmnop", 9), (1, 4));
-        assert_eq!(append(&mut files, b"q", 3), (3, 0));
+        let mut files = open(&[row(1, 20)]);
+        assert_eq!(append(&mut files, b"0123456789ijklmnop", 9), (1, 36));
+        assert_eq!(append(&mut files, b"q", 3), (3, 16));
         let mut storage = FolderStorage::open(folder.path()).unwrap();
         let mut read = |file, offset, bytes| read_chunk(&mut storage, Extent { file, offset, bytes }).unwrap();
-        assert_eq!((read(1, 4, 8).unwrap(), read(3, 0, 1).unwrap()), (b"ijklmnop".to_vec(), b"q".to_vec()));
-        assert_eq!((read(1, 8, 8), read(7, 0, 1)), (None, None));
+        assert_eq!((read(1, 46, 8).unwrap(), read(3, 16, 1).unwrap()), (b"ijklmnop".to_vec(), b"q".to_vec()));
+        assert_eq!((read(1, 46, 9), read(7, 0, 1)), (None, None));
         // Files that the index does not know are removed; one that was lost is not written again.
         let day = folder.path().join(file_name(4, Some(20_783)));
         let others = [folder.path().join("x.part"), folder.path().join("notes.txt")];
         [&day, &others[0], &others[1]].iter().for_each(|path| std::fs::write(path, b"x").unwrap());
-        let mut files = open(&[row(1, 12), FileRow { day: Some(20_783), ..row(4, 1) }]);
+        assert_eq!(history_files(&mut storage), Ok(vec![(1, None), (3, None), (4, Some(20_783))]));
+        let mut files = open(&[row(1, 54), FileRow { day: Some(20_783), ..row(4, 1) }]);
         assert!(day.ends_with("2026-11-26-0000000004.parquet"));
         assert_eq!((day.exists(), others[0].exists(), others[1].exists()), (true, false, true));
-        assert_eq!(append(&mut files, b"r", 5), (5, 0));
+        assert_eq!(append(&mut files, b"r", 5), (5, 16));
         std::fs::remove_file(folder.path().join(file_name(5, None))).unwrap();
-        let mut files = open(&[row(1, 12), row(5, 1)]);
-        assert_eq!((append(&mut files, b"s", 6), day.exists()), ((6, 0), false));
+        let mut files = open(&[row(1, 54), row(5, 1)]);
+        assert_eq!((append(&mut files, b"s", 6), day.exists()), ((6, 16), false));
         files.remove(&[row(1, 0), row(9, 0)]).unwrap();
         // Another index than that of the files is not theirs, and removes none.
-        let lost = ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), &[], 5, 10);
+        let lost = ChunkFiles::open(FolderStorage::open(folder.path()).unwrap(), &[], 5, 50);
         assert!(matches!(lost.map(drop), Err(StoreError::Damaged(_))));
         assert!(folder.path().join(file_name(6, None)).exists());
     }

@@ -13,6 +13,7 @@
 //! | `quality_bits` | integer | the bits of `tieline_core::Quality` |
 
 use crate::StoreError;
+use crate::day_check::{Summed, WrittenDay};
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::reader::ColumnReader;
@@ -91,7 +92,7 @@ pub struct DayPlace {
 
 /// A day file that is written. It has its name once it is whole and durable.
 pub struct DayWriter {
-    file: SerializedFileWriter<File>,
+    file: SerializedFileWriter<Summed>,
     part: PathBuf,
     path: PathBuf,
     group: Vec<(Topic, Fields)>,
@@ -119,7 +120,7 @@ impl DayWriter {
             .set_sorting_columns(Some(vec![sorted(TOPIC), sorted(TIME)]))
             .set_column_dictionary_enabled(time.clone(), false)
             .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED);
-        let file = File::create(&part).map_err(io)?;
+        let file = Summed::new(File::create(&part).map_err(io)?);
         let file = SerializedFileWriter::new(file, schema, Arc::new(properties.build())).map_err(failed)?;
         Ok(Self { file, part, path: path.to_owned(), group: Vec::new(), group_rows: 0, groups: 0 })
     }
@@ -140,20 +141,20 @@ impl DayWriter {
         Ok(place)
     }
 
-    /// Makes the file durable, under its name. Says how many bytes it has.
+    /// Makes the file durable, under its name.
     ///
     /// # Errors
     /// `Full`, or the folder failed.
-    pub fn finish(mut self) -> Result<u64, StoreError> {
+    pub fn finish(mut self) -> Result<WrittenDay, StoreError> {
         self.write_group()?;
         let Self { file, part, path, .. } = self;
-        let file = file.into_inner().map_err(failed)?;
+        let Summed { file, sum } = file.into_inner().map_err(failed)?;
         file.sync_all().map_err(io)?;
         let bytes = file.metadata().map_err(io)?.len();
         fs::rename(&part, &path).map_err(io)?;
         let folder = path.parent().ok_or_else(|| io(ErrorKind::NotFound.into()))?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
-        Ok(bytes)
+        Ok(WrittenDay { bytes, check: sum.finalize() })
     }
 
     fn write_group(&mut self) -> Result<(), StoreError> {
@@ -172,7 +173,7 @@ impl DayWriter {
     }
 }
 
-type Group<'f> = SerializedRowGroupWriter<'f, File>;
+type Group<'f> = SerializedRowGroupWriter<'f, Summed>;
 
 fn write_columns(group: &[(Topic, Fields)], out: &mut Group<'_>) -> Result<(), ParquetError> {
     let word = |words: &str| ByteArray::from(words.as_bytes().to_vec());
@@ -300,6 +301,34 @@ impl DayFile {
         self.fields(place).map_err(failed)
     }
 
+    /// The topics, each with where its samples are, in the order of the file: pieces of `rows_max` rows at most.
+    ///
+    /// # Errors
+    /// The file is damaged, or failed.
+    pub fn topics(&self, rows_max: usize) -> Result<Vec<(String, DayPlace)>, StoreError> {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let mut found = Vec::new();
+        for group in 0..self.reader.num_row_groups() {
+            let names = self.names(group).map_err(failed)?;
+            let mut row = 0;
+            for run in names.chunk_by(|one, next| one == next) {
+                for piece in run.chunks(rows_max.max(1)) {
+                    let place = DayPlace { group: number(group), row: number(row), rows: number(piece.len()) };
+                    let name = piece.first().map(|name| String::from_utf8_lossy(name.data()).into_owned());
+                    found.push((name.unwrap_or_default(), place));
+                    row += piece.len();
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn names(&self, group: usize) -> Result<Vec<ByteArray>, ParquetError> {
+        let group = self.reader.get_row_group(group)?;
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        Ok(records::<ByteArrayType>(group.get_column_reader(TOPIC)?, 0, rows)?.0)
+    }
+
     fn fields(&self, place: DayPlace) -> Result<Fields, ParquetError> {
         let group = self.reader.get_row_group(place.group as usize)?;
         let (skipped, rows) = (place.row as usize, place.rows as usize);
@@ -402,7 +431,7 @@ fn records<T: DataType>(
     if reader.skip_records(skipped)? != skipped {
         return Err(ParquetError::General("a day file ends too early".to_owned()));
     }
-    let (mut values, mut levels, mut read) = (Vec::new(), Vec::new(), 0);
+    let (mut values, mut levels, mut read) = (Vec::with_capacity(rows), Vec::with_capacity(rows), 0);
     while read < rows {
         let (records, ..) = reader.read_records(rows - read, Some(&mut levels), None, &mut values)?;
         if records == 0 {
@@ -423,7 +452,7 @@ fn failed(error: ParquetError) -> StoreError {
     }
 }
 
-fn io(error: std::io::Error) -> StoreError {
+pub(crate) fn io(error: std::io::Error) -> StoreError {
     crate::files::said(&error, "write or read", Path::new("a day file")).into()
 }
 
@@ -464,14 +493,20 @@ mod tests {
         let places: Vec<DayPlace> =
             all.iter().map(|(topic, fields)| writer.add(topic, fields.clone()).unwrap()).collect();
         assert!(!path.exists());
-        let bytes = writer.finish().unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
+        let written = writer.finish().unwrap();
+        assert_eq!(crate::day_file_check(&path, |_| ()).unwrap(), Some(written));
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), written.bytes);
         assert_eq!(places[3], DayPlace { group: 1, row: 0, rows: 200_000 });
         let file = DayFile::open(&path).unwrap().unwrap();
         for (place, (topic, fields)) in places.iter().zip(&all) {
             let found = file.read(*place).unwrap();
             assert_eq!(format!("{found:?}"), format!("{fields:?}"), "{topic}");
         }
+        let of = |found: Vec<(String, DayPlace)>| found.into_iter().map(|(_, place)| place).collect::<Vec<_>>();
+        assert_eq!(of(file.topics(usize::MAX).unwrap()), places);
+        let pieces = file.topics(200_000).unwrap();
+        assert_eq!(pieces[1], ("a".to_owned(), DayPlace { group: 0, row: 200_000, rows: 100_000 }));
+        assert_eq!(pieces.len(), places.len() + 1);
         assert!(file.read(DayPlace { group: 1, row: 0, rows: 200_001 }).is_err());
         assert!(DayFile::open(&folder.path().join("none")).unwrap().is_none());
     }

@@ -2,13 +2,15 @@
 
 use rusqlite::ErrorCode;
 use std::fmt;
-use tieline_core::{StorageError, StorageErrorKind};
+use tieline_core::{StorageError, StorageErrorKind, Topic};
 
 /// Why a call to the store was not done.
 #[derive(Debug)]
 pub enum StoreError {
     /// The caller's question cannot be answered; what is wrong with it.
     Question(&'static str),
+    /// A topic has more different values than states of a bucket may be; so many.
+    States(Topic, usize),
     /// No space is left; passes.
     Full,
     /// A newer release wrote the file: its schema version, and the newest one known here.
@@ -44,6 +46,9 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Question(what) => f.write_str(what),
+            Self::States(topic, most) => {
+                write!(f, "{topic} has more than {most} different values in a bucket, expected a topic of states")
+            }
             Self::Full => f.write_str("no space is left for the history store"),
             Self::Newer(found, known) => {
                 write!(f, "the history store has schema version {found}, this release knows up to {known}")
@@ -60,7 +65,7 @@ impl std::error::Error for StoreError {
         match self {
             Self::Failed(error) => Some(error),
             Self::Files(error) => Some(error),
-            Self::Question(_) | Self::Full | Self::Newer(..) | Self::Damaged(_) => None,
+            Self::Question(_) | Self::States(..) | Self::Full | Self::Newer(..) | Self::Damaged(_) => None,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Rows as text, CSV, JSON or Parquet, as they come.
+//! Rows as text, CSV, JSON, Parquet or Arrow, as they come.
 
-use crate::{Row, StoreError, parquet_file};
+use crate::{Piece, Row, StoreError, arrow_stream, parquet_file};
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
-use tieline_core::{Value, json_string, json_value};
+use tieline_core::{Topic, Value, json_string, json_value};
 
 /// What an answer is written as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,12 +20,28 @@ pub enum Format {
     /// Columns `topic`, `time` (microseconds, UTC), `value` (double or null), `text` (what is no double), `quality`,
     /// `why` (the reasons as bits), `count`.
     Parquet,
+    /// The same columns as a stream of Arrow's format for processes (IPC); topics and qualities are dictionaries.
+    Arrow,
+}
+
+/// What of an answer is written.
+pub trait Answer: Iterator<Item = Result<Row, StoreError>> {
+    /// The topics that rows may be of.
+    fn topics(&self) -> Vec<Topic>;
+
+    /// The rows that come next, as they lie together.
+    fn piece(&mut self) -> Option<Result<Piece, StoreError>>;
 }
 
 impl Format {
     /// Every format with its word in questions.
-    pub const ALL: [(&'static str, Self); 4] =
-        [("table", Self::Table), ("csv", Self::Csv), ("json", Self::Json), ("parquet", Self::Parquet)];
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("table", Self::Table),
+        ("csv", Self::Csv),
+        ("json", Self::Json),
+        ("parquet", Self::Parquet),
+        ("arrow", Self::Arrow),
+    ];
 
     /// The format of that word.
     #[must_use]
@@ -41,8 +57,19 @@ impl Format {
             Self::Csv => "text/csv; charset=utf-8",
             Self::Json => "application/json",
             Self::Parquet => "application/vnd.apache.parquet",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
         }
     }
+}
+
+/// Whether rows say what their values are, so that an import takes them exactly: a last column, or member, `kind`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kinds {
+    /// They do not.
+    #[default]
+    Untold,
+    /// They do, but in tables and Arrow streams.
+    Told,
 }
 
 /// Why an export ended early.
@@ -77,23 +104,75 @@ impl From<io::Error> for ExportError {
     }
 }
 
-/// Writes all rows and says how many. Writes in small pieces: give a buffered writer.
+/// Writes an answer and says how many rows it has, or until nobody wants it any more. Writes in small pieces: give a buffered writer.
 ///
 /// # Errors
 /// Reading or writing failed; what was written is incomplete then.
 pub fn export<W: Write + Send>(
-    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    answer: &mut impl Answer,
     format: Format,
+    is_wanted: impl Fn() -> bool,
+    out: W,
+) -> Result<u64, ExportError> {
+    export_with(answer, format, Kinds::Untold, is_wanted, out)
+}
+
+/// The same, where rows say what their values are or do not.
+///
+/// # Errors
+/// Reading or writing failed; what was written is incomplete then.
+pub fn export_with<W: Write + Send>(
+    answer: &mut impl Answer,
+    format: Format,
+    kinds: Kinds,
+    is_wanted: impl Fn() -> bool,
     mut out: W,
 ) -> Result<u64, ExportError> {
+    let topics = if format == Format::Arrow { answer.topics() } else { Vec::new() };
     let count = match format {
-        Format::Table => table(rows, &mut out),
-        Format::Csv => csv(rows, &mut out),
-        Format::Json => json(rows, &mut out),
-        Format::Parquet => parquet_file::write(rows, &mut out),
+        Format::Table => table(answer.take_while(|_| is_wanted()), &mut out),
+        Format::Csv => csv(answer.take_while(|_| is_wanted()), kinds, &mut out),
+        Format::Json => json(answer.take_while(|_| is_wanted()), kinds, &mut out),
+        Format::Parquet => parquet_file::write(pieces(answer, is_wanted), kinds, &mut out),
+        Format::Arrow => arrow_stream::write(pieces(answer, is_wanted), &topics, &mut out),
     }?;
     out.flush()?;
     Ok(count)
+}
+
+fn pieces(answer: &mut impl Answer, is_wanted: impl Fn() -> bool) -> impl Iterator<Item = Result<Piece, StoreError>> {
+    std::iter::from_fn(move || answer.piece()).take_while(move |_| is_wanted())
+}
+
+/// Rows in memory.
+#[derive(Debug)]
+pub struct RowPage(std::vec::IntoIter<Row>);
+
+impl From<Vec<Row>> for RowPage {
+    fn from(rows: Vec<Row>) -> Self {
+        Self(rows.into_iter())
+    }
+}
+
+impl Iterator for RowPage {
+    type Item = Result<Row, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(Ok)
+    }
+}
+
+impl Answer for RowPage {
+    fn topics(&self) -> Vec<Topic> {
+        let mut topics: Vec<Topic> = self.0.as_slice().iter().map(|row| row.topic.clone()).collect();
+        topics.sort();
+        topics.dedup();
+        topics
+    }
+
+    fn piece(&mut self) -> Option<Result<Piece, StoreError>> {
+        self.0.next().map(|row| Ok(Piece::Row(row)))
+    }
 }
 
 /// A value of a table: a number without what only counting in binary has put behind its fifteenth digit.
@@ -137,30 +216,36 @@ fn table(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Wri
     Ok(count)
 }
 
-fn csv(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
+fn csv(
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    kinds: Kinds,
+    out: &mut impl Write,
+) -> Result<u64, ExportError> {
     let mut csv = csv::Writer::from_writer(out);
     let failed = |error: csv::Error| ExportError::Write(error.into());
-    csv.write_record(["topic", "time", "value", "quality", "why", "count"]).map_err(failed)?;
+    // The last one is for kinds alone.
+    let told = CSV_COLUMNS.len() - usize::from(kinds == Kinds::Untold);
+    csv.write_record(CSV_COLUMNS.iter().take(told)).map_err(failed)?;
     let mut count = 0;
     for row in rows {
         let row = row?;
         let why: Vec<&str> = row.point.quality.reasons().collect();
-        csv.write_record([
-            &*harmless(&row.topic),
-            &row.point.time.to_string(),
-            &value_cell(&row.point.value),
-            row.point.quality.validity().name(),
-            &why.join(" "),
-            &row.count.to_string(),
-        ])
-        .map_err(failed)?;
+        let (time, rows) = (row.point.time.to_string(), row.count.to_string());
+        let (topic, value) = (harmless(&row.topic), value_cell(&row.point.value));
+        let quality = row.point.quality.validity().name();
+        let cells: [&str; CSV_COLUMNS.len()] =
+            [&topic, &time, &value, quality, &why.join(" "), &rows, row.kind().name()];
+        csv.write_record(cells.iter().take(told)).map_err(failed)?;
         count += 1;
     }
     csv.flush()?;
     Ok(count)
 }
 
-fn value_cell(value: &Value) -> String {
+/// The columns of CSV.
+const CSV_COLUMNS: [&str; 7] = ["topic", "time", "value", "quality", "why", "count", "kind"];
+
+pub(crate) fn value_cell(value: &Value) -> String {
     let text = plain(value);
     match value {
         Value::Text(_) => harmless(&text).into_owned(),
@@ -169,7 +254,7 @@ fn value_cell(value: &Value) -> String {
 }
 
 /// A text as a spreadsheet shows it and computes nothing: one that would be a formula there begins with an apostrophe.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     // Some programs pass over blanks before a formula.
     let begins = |signs: &[char]| text.trim_start_matches([' ', '\u{a0}']).starts_with(signs);
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
@@ -180,20 +265,35 @@ fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn json(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
+/// Appends a row as a JSON object.
+pub fn write_row(row: &Row, text: &mut String) {
+    write_json(row, Kinds::Untold, text);
+}
+
+fn write_json(row: &Row, kinds: Kinds, text: &mut String) {
+    text.push_str("{\"topic\":");
+    json_string(&row.topic, text);
+    text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
+    let _ = write!(text, ",\"count\":{},", row.count);
+    if kinds == Kinds::Told {
+        let _ = write!(text, "\"kind\":\"{}\",", row.kind().name());
+    }
+    // The point's own members follow: its opening brace is dropped.
+    let at = text.len();
+    row.point.write_json(text);
+    text.remove(at);
+}
+
+fn json(
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    kinds: Kinds,
+    out: &mut impl Write,
+) -> Result<u64, ExportError> {
     let mut text = String::new();
     let mut count = 0;
     for row in rows {
-        let row = row?;
         text.push_str(if count == 0 { "[\n" } else { ",\n" });
-        text.push_str("{\"topic\":");
-        json_string(&row.topic, &mut text);
-        text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
-        let _ = write!(text, ",\"count\":{},", row.count);
-        // The point's own members follow: its opening brace is dropped.
-        let at = text.len();
-        row.point.write_json(&mut text);
-        text.remove(at);
+        write_json(&row?, kinds, &mut text);
         out.write_all(text.as_bytes())?;
         text.clear();
         count += 1;
@@ -229,7 +329,7 @@ mod tests {
         let shown = cells.map(|x| cell(&Value::Float(x)));
         assert_eq!(shown, ["1176.9", "47.4", "0.1", "-2.0", "1e300", "0.333333333333333"]);
         let mut out = Vec::new();
-        assert_eq!(export(std::iter::empty(), Format::Table, &mut out).unwrap(), 0);
+        assert_eq!(export(&mut RowPage::from(Vec::new()), Format::Table, || true, &mut out).unwrap(), 0);
         assert_eq!(out, b"none\n");
     }
 

@@ -137,6 +137,24 @@ impl Storage for FolderStorage {
         cut().map_err(|e| said(&e, "truncate", &path))
     }
 
+    fn erase(&mut self, name: &str, offset: u64, bytes: u64) -> Result<(), StorageError> {
+        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        let path = self.folder.join(name);
+        let overwrite = || {
+            let file = OpenOptions::new().write(true).open(&path)?;
+            // A file does not become longer.
+            let end = offset.saturating_add(bytes).min(file.metadata()?.len());
+            let mut at = offset;
+            while at < end {
+                let piece = usize::try_from(end - at).unwrap_or(usize::MAX).min(ZEROS.len());
+                file.write_all_at(ZEROS.get(..piece).unwrap_or_default(), at)?;
+                at += piece as u64;
+            }
+            file.sync_all()
+        };
+        overwrite().map_err(|e| said(&e, "erase bytes of", &path))
+    }
+
     fn remove(&mut self, name: &str) -> Result<(), StorageError> {
         self.handles.remove(name);
         let path = self.folder.join(name);
@@ -174,6 +192,9 @@ mod tests {
         storage.append("x", b"!").unwrap();
         assert_eq!(storage.read("x", 0, &mut out), Ok(6));
         assert_eq!(&out[..6], b"hello!");
+        storage.erase("x", 1, 3).unwrap();
+        storage.erase("x", 5, 90).unwrap();
+        assert_eq!((storage.read("x", 0, &mut out), &out[..6]), (Ok(6), b"h\0\0\0o\0".as_slice()));
         storage.remove("x").unwrap();
         for missing in [storage.len("x").map(drop), storage.remove("x"), storage.truncate("x", 0), storage.sync("x")] {
             assert_eq!(missing.unwrap_err().kind, StorageErrorKind::Missing);

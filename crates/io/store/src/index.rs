@@ -1,5 +1,5 @@
 //! The index of a history: which topics there are, and where their chunks of samples are. SQLite with a write-ahead log, one
-//! writer, any number of readers.
+//! writer, any number of readers (`index_reader.rs`).
 //!
 //! | table | column | holds |
 //! |---|---|---|
@@ -20,6 +20,8 @@
 //! | | `ready_us` | not before this time they are to be |
 //! | `state` | `journal` | the sequence of the last journal record of which no sample is missing in chunks |
 //! | | `migrated_topic`, `migrated_time`, `migrated_seq` | up to where an older store was moved into this one |
+//! | `erased` | `file_id`, `offset`, `bytes` | bytes of deleted samples that are to be overwritten |
+//! | `checks` | `file_id`, `crc` | CRC-32 of a day file |
 //!
 //! A chunk is durable in its file before it is in the index. The schema's version is SQLite's `user_version`.
 
@@ -84,15 +86,32 @@ pub struct ChunkRow {
     pub day: Option<i32>,
 }
 
+/// A day file that is durable, to take the place of chunks that it was made of.
+#[derive(Clone, Debug)]
+pub struct ClosedDay<'d> {
+    /// The file; one without rows is left out.
+    pub file: FileRow,
+    /// The CRC-32 of its bytes.
+    pub check: u32,
+    /// Its samples, topic by topic.
+    pub rows: &'d [ChunkRow],
+    /// The chunks that it was made of.
+    pub replaced: &'d [ChunkRow],
+    /// Until then no other is to be made of the day.
+    pub ready: Timestamp,
+    /// Whether samples of what is replaced were deleted: its bytes are to be overwritten then ([`Index::to_erase`] has them).
+    pub erases: bool,
+}
+
 /// How far an older store was moved: the last sample, by the number of its topic, its time and its place at that time.
 pub type Moved = (i64, i64, i64);
 
 /// The writing side of the index.
 pub struct Index {
-    db: Connection,
+    pub(crate) db: Connection,
     topics: HashMap<Topic, u32>,
-    next_chunk: i64,
-    live_bytes: u64,
+    pub(crate) next_chunk: i64,
+    pub(crate) live_bytes: u64,
 }
 
 /// What became of chunks that were removed.
@@ -125,6 +144,11 @@ impl Index {
         db.pragma_update(None, "wal_autocheckpoint", 1000)?;
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
         migrate(&mut db)?;
+        // Beside the versions: earlier releases do not look at it, and can still open the file.
+        db.execute_batch(
+            "CREATE TABLE IF NOT EXISTS erased (file_id INTEGER NOT NULL, offset INTEGER NOT NULL, bytes INTEGER NOT NULL);
+             CREATE TABLE IF NOT EXISTS checks (file_id INTEGER PRIMARY KEY, crc INTEGER NOT NULL);",
+        )?;
         let next_chunk =
             db.query_row("SELECT value FROM state WHERE key = 'chunk'", [], |row| row.get(0)).optional()?;
         let live_bytes: i64 = db.query_row("SELECT coalesce(sum(live_bytes), 0) FROM files", [], |row| row.get(0))?;
@@ -180,28 +204,16 @@ impl Index {
     pub fn commit(&mut self, chunks: &[ChunkRow], position: u64, moved: Option<Moved>) -> Result<(), StoreError> {
         let batch = self.db.transaction()?;
         let (mut id, mut live_bytes) = (self.next_chunk, self.live_bytes);
-        {
-            let mut insert = batch.prepare_cached("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
-            let mut grow = batch.prepare_cached(
-                "INSERT INTO files VALUES (?1, ?2, ?3, NULL)
-                 ON CONFLICT (id) DO UPDATE SET bytes = max(bytes, ?2), live_bytes = live_bytes + ?3",
-            )?;
-            let mut days = batch
-                .prepare_cached("INSERT INTO days VALUES (?1, 1, 0) ON CONFLICT (day) DO UPDATE SET is_open = 1")?;
-            let mut last_day = None;
-            for chunk in chunks {
-                let day = chunk.first.micros().div_euclid(DAY_US);
-                if last_day.replace(day) != Some(day) {
-                    days.execute([day])?;
-                }
-                let Extent { file, offset, bytes } = chunk.extent;
-                let (first, last) = (chunk.first.micros(), chunk.last.micros());
-                let (samples, offset) = (chunk.samples.cast_signed(), offset.cast_signed());
-                insert.execute(params![chunk.topic, first, id, last, file, offset, bytes, samples, chunk.summary])?;
-                grow.execute(params![file, offset + i64::from(bytes), bytes])?;
-                id += 1;
-                live_bytes += u64::from(bytes);
+        let mut last_day = None;
+        for chunk in chunks {
+            let day = chunk.first.micros().div_euclid(DAY_US);
+            if last_day.replace(day) != Some(day) {
+                open_day(&batch, day)?;
             }
+            insert(&batch, chunk, id)?;
+            grow(&batch, chunk.extent)?;
+            id += 1;
+            live_bytes += u64::from(chunk.extent.bytes);
         }
         set_state(&batch, "journal", position.cast_signed())?;
         set_state(&batch, "chunk", id)?;
@@ -292,7 +304,7 @@ impl Index {
     ///
     /// # Errors
     /// `Full`, or the file failed.
-    pub fn new_file(&mut self) -> Result<u32, StoreError> {
+    pub fn new_file(&self) -> Result<u32, StoreError> {
         let next = self.last_file()? + 1;
         set_state(&self.db, "file", next.into())?;
         Ok(next)
@@ -306,62 +318,21 @@ impl Index {
         Ok(state(&self.db, "file")?.and_then(|number| u32::try_from(number).ok()).unwrap_or(0))
     }
 
-    /// Enters a day file that is durable, in place of chunks that it was made of. Until `ready` no other is to be made of the day.
-    /// Says which files no chunk is left of.
+    /// The names of topics, by number.
     ///
     /// # Errors
-    /// `Full`, or the file failed; nothing is changed then.
-    pub fn commit_day(
-        &mut self,
-        file: FileRow,
-        rows: &[ChunkRow],
-        replaced: &[ChunkRow],
-        ready: Timestamp,
-    ) -> Result<Vec<FileRow>, StoreError> {
-        let batch = self.db.transaction()?;
-        let (mut id, mut bytes_of) = (self.next_chunk, HashMap::<u32, i64>::new());
-        let mut live_bytes = self.live_bytes;
-        for chunk in replaced {
-            let key = params![chunk.topic, chunk.first.micros(), chunk.number];
-            let mut delete =
-                batch.prepare_cached("DELETE FROM chunks WHERE topic_id = ? AND first_us = ? AND id = ?")?;
-            // Retention may have removed it since.
-            if delete.execute(key)? > 0 {
-                *bytes_of.entry(chunk.extent.file).or_default() += i64::from(chunk.extent.bytes);
+    /// The file failed, or a number is of no topic.
+    pub fn names(&self, numbers: &[u32]) -> Result<HashMap<u32, Topic>, StoreError> {
+        let mut statement = self.db.prepare_cached("SELECT name FROM topics WHERE id = ?")?;
+        let mut names = HashMap::with_capacity(numbers.len());
+        for number in numbers {
+            if names.contains_key(number) {
+                continue;
             }
+            let name: String = statement.query_row([number], |row| row.get(0))?;
+            names.insert(*number, Topic::new(&name).map_err(|error| StoreError::Damaged(error.to_string()))?);
         }
-        batch.prepare_cached("INSERT INTO files VALUES (?, ?, ?, ?)")?.execute(params![
-            file.number,
-            file.bytes.cast_signed(),
-            0,
-            file.day
-        ])?;
-        {
-            let mut insert = batch.prepare_cached("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
-            for chunk in rows {
-                let Extent { file, offset, bytes } = chunk.extent;
-                let (first, last) = (chunk.first.micros(), chunk.last.micros());
-                let (samples, offset) = (chunk.samples.cast_signed(), offset.cast_signed());
-                insert.execute(params![chunk.topic, first, id, last, file, offset, bytes, samples, chunk.summary])?;
-                *bytes_of.entry(file).or_default() -= i64::from(bytes);
-                id += 1;
-            }
-        }
-        let mut empty = Vec::new();
-        for (file, bytes) in &bytes_of {
-            empty.extend(lighten(&batch, *file, *bytes)?);
-            live_bytes = live_bytes.saturating_add_signed(-bytes);
-        }
-        let is_open =
-            "EXISTS (SELECT 1 FROM topics JOIN chunks ON topic_id = topics.id JOIN files ON files.id = file_id
-             WHERE first_us >= ?1 * 86400000000 AND first_us < (?1 + 1) * 86400000000 AND files.day IS NULL)";
-        batch
-            .prepare_cached(&format!("INSERT OR REPLACE INTO days VALUES (?1, {is_open}, ?2)"))?
-            .execute(params![file.day, ready.micros()])?;
-        set_state(&batch, "chunk", id)?;
-        batch.commit()?;
-        (self.next_chunk, self.live_bytes) = (id, live_bytes);
-        Ok(empty)
+        Ok(names)
     }
 
     /// Forgets files of which no chunk is left.
@@ -372,6 +343,7 @@ impl Index {
         let step = self.db.transaction()?;
         for file in files {
             step.prepare_cached("DELETE FROM files WHERE id = ? AND live_bytes <= 0")?.execute([file.number])?;
+            step.prepare_cached("DELETE FROM checks WHERE file_id NOT IN (SELECT id FROM files)")?.execute([])?;
         }
         Ok(step.commit()?)
     }
@@ -387,8 +359,37 @@ impl Index {
     }
 }
 
+/// Enters a chunk under a number.
+pub(crate) fn insert(batch: &Transaction<'_>, chunk: &ChunkRow, id: i64) -> Result<(), StoreError> {
+    let Extent { file, offset, bytes } = chunk.extent;
+    let (first, last) = (chunk.first.micros(), chunk.last.micros());
+    let (samples, offset) = (chunk.samples.cast_signed(), offset.cast_signed());
+    let mut insert = batch.prepare_cached("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+    insert.execute(params![chunk.topic, first, id, last, file, offset, bytes, samples, chunk.summary])?;
+    Ok(())
+}
+
+/// A file of chunks has another chunk.
+pub(crate) fn grow(batch: &Transaction<'_>, extent: Extent) -> Result<(), StoreError> {
+    let Extent { file, offset, bytes } = extent;
+    let mut grow = batch.prepare_cached(
+        "INSERT INTO files VALUES (?1, ?2, ?3, NULL)
+         ON CONFLICT (id) DO UPDATE SET bytes = max(bytes, ?2), live_bytes = live_bytes + ?3",
+    )?;
+    grow.execute(params![file, offset.cast_signed() + i64::from(bytes), bytes])?;
+    Ok(())
+}
+
+/// A day has chunks that are in no day file.
+fn open_day(batch: &Transaction<'_>, day: i64) -> Result<(), StoreError> {
+    let mut days =
+        batch.prepare_cached("INSERT INTO days VALUES (?1, 1, 0) ON CONFLICT (day) DO UPDATE SET is_open = 1")?;
+    days.execute([day])?;
+    Ok(())
+}
+
 /// A file has fewer bytes of chunks. Says which file, where none are left.
-fn lighten(step: &Transaction<'_>, file: u32, bytes: i64) -> Result<Option<FileRow>, StoreError> {
+pub(crate) fn lighten(step: &Transaction<'_>, file: u32, bytes: i64) -> Result<Option<FileRow>, StoreError> {
     let (left, row): (i64, FileRow) = step
         .prepare_cached("UPDATE files SET live_bytes = live_bytes - ?2 WHERE id = ?1 RETURNING live_bytes, bytes, day")?
         .query_row(params![file, bytes], |row| {
@@ -450,7 +451,7 @@ pub(crate) fn state(db: &Connection, key: &str) -> Result<Option<i64>, StoreErro
     Ok(statement.query_row([key], |row| row.get(0)).optional()?)
 }
 
-fn set_state(db: &Connection, key: &str, value: i64) -> Result<(), StoreError> {
+pub(crate) fn set_state(db: &Connection, key: &str, value: i64) -> Result<(), StoreError> {
     db.prepare_cached("INSERT OR REPLACE INTO state VALUES (?, ?)")?.execute(params![key, value])?;
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Rows as a Parquet file: row groups of a bounded size, dictionary and zstd.
 
-use crate::export::{ExportError, plain};
-use crate::{Row, StoreError};
+use crate::export::{ExportError, Kinds};
+use crate::table::Table;
+use crate::{Piece, StoreError};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -10,7 +11,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use std::io::{self, Write};
 use std::sync::Arc;
-use tieline_core::Value;
+use std::{iter, mem};
 
 /// Rows held in memory until they are written as one group.
 const GROUP_ROWS: usize = 128 * 1024;
@@ -23,82 +24,71 @@ const SCHEMA: &str = "
         OPTIONAL BYTE_ARRAY text (UTF8);
         REQUIRED BYTE_ARRAY quality (UTF8);
         REQUIRED INT32 why;
-        REQUIRED INT64 count;
+        REQUIRED INT64 count;{kind}
     }";
+const KIND: &str = "
+        REQUIRED BYTE_ARRAY kind (UTF8);";
 
+/// Writes rows and says how many.
 pub(crate) fn write<W: Write + Send>(
-    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    pieces: impl Iterator<Item = Result<Piece, StoreError>>,
+    kinds: Kinds,
     out: &mut W,
 ) -> Result<u64, ExportError> {
-    let schema = Arc::new(parse_message_type(SCHEMA).map_err(said)?);
+    let schema = SCHEMA.replace("{kind}", if kinds == Kinds::Told { KIND } else { "" });
+    let schema = Arc::new(parse_message_type(&schema).map_err(said)?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_created_by("tieline".to_owned());
     let mut file = SerializedFileWriter::new(out, schema, Arc::new(properties.build())).map_err(said)?;
-    let mut columns = Columns::default();
+    let mut table = Table::default();
     let mut count = 0;
-    for row in rows {
-        columns.push(&row?);
-        count += 1;
-        if columns.topic.len() >= GROUP_ROWS {
-            columns.write(&mut file).map_err(said)?;
+    for piece in pieces {
+        let piece = piece?;
+        count += piece.rows() as u64;
+        table.push(piece);
+        if table.is_full(GROUP_ROWS) {
+            write_group(&mut file, mem::take(&mut table)).map_err(said)?;
         }
     }
-    columns.write(&mut file).map_err(said)?;
+    write_group(&mut file, table).map_err(said)?;
     file.close().map_err(said)?;
     Ok(count)
 }
 
-#[derive(Default)]
-struct Columns {
-    topic: Vec<ByteArray>,
-    time: Vec<i64>,
-    value: Vec<f64>,
-    value_there: Vec<i16>,
-    text: Vec<ByteArray>,
-    text_there: Vec<i16>,
-    quality: Vec<ByteArray>,
-    why: Vec<i32>,
-    count: Vec<i64>,
+/// Writes rows as a row group, if there are any.
+fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, table: Table) -> Result<(), ParquetError> {
+    let rows = table.rows();
+    if rows == 0 {
+        return Ok(());
+    }
+    let mut group = file.next_row_group()?;
+    let topics = table.topics.iter().map(|(topic, count)| (ByteArray::from(&**topic), *count));
+    column::<ByteArrayType, W>(&mut group, &spread(topics), None)?;
+    column::<Int64Type, W>(&mut group, &table.times, None)?;
+    let there: Vec<i16> = table.value_there.iter().map(|there| i16::from(*there)).collect();
+    let values: Vec<f64> = table.values.iter().zip(&there).filter(|(_, there)| **there > 0).map(|(v, _)| *v).collect();
+    column::<DoubleType, W>(&mut group, &values, Some(&there))?;
+    let mut there = vec![0; rows];
+    for (row, _) in &table.texts {
+        there.get_mut(*row).into_iter().for_each(|level| *level = 1);
+    }
+    let texts: Vec<ByteArray> = table.texts.into_iter().map(|(_, text)| text.into_bytes().into()).collect();
+    column::<ByteArrayType, W>(&mut group, &texts, Some(&there))?;
+    let names = table.qualities.iter().map(|(quality, count)| (ByteArray::from(quality.validity().name()), *count));
+    column::<ByteArrayType, W>(&mut group, &spread(names), None)?;
+    let reasons = table.qualities.iter().map(|(quality, count)| (i32::from(quality.reason_bits()), *count));
+    column::<Int32Type, W>(&mut group, &spread(reasons), None)?;
+    column::<Int64Type, W>(&mut group, &table.counts, None)?;
+    // The schema has it where kinds are told.
+    let kinds = table.kinds.iter().map(|(kind, count)| (ByteArray::from(kind.name()), *count));
+    column::<ByteArrayType, W>(&mut group, &spread(kinds), None)?;
+    group.close().map(drop)
 }
 
-impl Columns {
-    fn push(&mut self, row: &Row) {
-        // Rows of a topic follow each other and share its bytes.
-        let topic = match self.topic.last() {
-            Some(last) if last.data() == row.topic.as_bytes() => last.clone(),
-            Some(_) | None => ByteArray::from(&*row.topic),
-        };
-        self.topic.push(topic);
-        self.time.push(row.point.time.micros());
-        let number = row.point.value.as_f64();
-        self.value.extend(number);
-        self.value_there.push(number.is_some().into());
-        let text = (!is_exact(&row.point.value)).then(|| plain(&row.point.value));
-        self.text_there.push(text.is_some().into());
-        self.text.extend(text.map(|text| ByteArray::from(text.into_bytes())));
-        self.quality.push(ByteArray::from(row.point.quality.validity().name()));
-        self.why.push(row.point.quality.reason_bits().into());
-        self.count.push(i64::try_from(row.count).unwrap_or(i64::MAX));
-    }
-
-    /// Writes what is held as a row group, and holds nothing then.
-    fn write<W: Write + Send>(&mut self, file: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
-        if self.topic.is_empty() {
-            return Ok(());
-        }
-        let mut group = file.next_row_group()?;
-        column::<ByteArrayType, W>(&mut group, &self.topic, None)?;
-        column::<Int64Type, W>(&mut group, &self.time, None)?;
-        column::<DoubleType, W>(&mut group, &self.value, Some(&self.value_there))?;
-        column::<ByteArrayType, W>(&mut group, &self.text, Some(&self.text_there))?;
-        column::<ByteArrayType, W>(&mut group, &self.quality, None)?;
-        column::<Int32Type, W>(&mut group, &self.why, None)?;
-        column::<Int64Type, W>(&mut group, &self.count, None)?;
-        group.close()?;
-        *self = Self::default();
-        Ok(())
-    }
+/// Each value as often as it is there.
+fn spread<T: Clone>(runs: impl Iterator<Item = (T, usize)>) -> Vec<T> {
+    runs.flat_map(|(value, count)| iter::repeat_n(value, count)).collect()
 }
 
 fn column<T: parquet::data_type::DataType, W: Write + Send>(
@@ -109,15 +99,6 @@ fn column<T: parquet::data_type::DataType, W: Write + Send>(
     let Some(mut column) = group.next_column()? else { return Ok(()) };
     column.typed::<T>().write_batch(values, there, None)?;
     column.close()
-}
-
-/// Whether the column of doubles says all of the value.
-fn is_exact(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Float(_) => true,
-        Value::Int(i) => i.unsigned_abs() <= 1 << 53,
-        Value::Text(_) | Value::Bytes(_) => false,
-    }
 }
 
 fn said(error: ParquetError) -> ExportError {

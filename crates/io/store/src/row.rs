@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use tieline_core::{Point, Topic};
+use tieline_core::{Point, Topic, Value};
 
 /// One answer to a question.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,67 @@ impl Row {
     #[must_use]
     pub fn place(&self) -> Place {
         Place { time_us: self.point.time.micros(), number: self.number, topic: self.topic.clone() }
+    }
+
+    /// What its value is.
+    #[must_use]
+    pub const fn kind(&self) -> ValueKind {
+        match (&self.point.value, self.is_payload) {
+            (Value::Null, _) => ValueKind::Null,
+            (Value::Bool(_), _) => ValueKind::Boolean,
+            (Value::Int(_), _) => ValueKind::Integer,
+            (Value::Float(_), _) => ValueKind::Double,
+            (Value::Text(_), false) => ValueKind::Text,
+            (Value::Bytes(_), false) => ValueKind::Bytes,
+            (Value::Text(_), true) => ValueKind::Payload,
+            (Value::Bytes(_), true) => ValueKind::PayloadBytes,
+        }
+    }
+}
+
+/// What a value is, where its text alone does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// No value.
+    Null,
+    /// A two-state value.
+    Boolean,
+    /// An integer.
+    Integer,
+    /// A double.
+    Double,
+    /// A text.
+    Text,
+    /// Bytes, as hexadecimal digits.
+    Bytes,
+    /// A payload as it was published, which is UTF-8 and no point.
+    Payload,
+    /// The same of bytes that are no UTF-8, as hexadecimal digits.
+    PayloadBytes,
+}
+
+impl ValueKind {
+    const ALL: [(&'static str, Self); 8] = [
+        ("null", Self::Null),
+        ("boolean", Self::Boolean),
+        ("integer", Self::Integer),
+        ("double", Self::Double),
+        ("text", Self::Text),
+        ("bytes", Self::Bytes),
+        ("payload", Self::Payload),
+        ("payload_bytes", Self::PayloadBytes),
+    ];
+
+    /// Its word in exports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// The kind of that word.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 }
 

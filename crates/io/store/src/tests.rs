@@ -1,7 +1,8 @@
 //! Output formats, and the index as its users see it.
 
 use crate::{
-    ChunkRow, DAY_US, Extent, FileRow, Format, Index, IndexReader, OlderStore, Place, Row, StoreError, export,
+    ChunkRow, ClosedDay, DAY_US, Extent, FileRow, Format, Index, IndexReader, KnownFile, OlderStore, Place, Row,
+    RowPage, StoreError, ToErase, export,
 };
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -24,7 +25,8 @@ fn row(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> R
 
 fn exported(rows: &[Row], format: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    let count = export(rows.iter().cloned().map(Ok), Format::from_name(format).unwrap(), &mut out).unwrap();
+    let mut rows = RowPage::from(rows.to_vec());
+    let count = export(&mut rows, Format::from_name(format).unwrap(), || true, &mut out).unwrap();
     assert_eq!(count, 4);
     out
 }
@@ -176,13 +178,28 @@ fn a_day_file_takes_the_place_of_chunks() {
     let file = FileRow { number: 3, bytes: 77, day: Some(0) };
     let rows = [ChunkRow { day: Some(0), extent: Extent { file: 3, offset: 0, bytes: 77 }, ..chunk(1, 0, 9, 3) }];
     let before = index.bytes().unwrap();
-    let empty = index.commit_day(file, &rows, &replaced, at(50)).unwrap();
+    let closed = ClosedDay { file, check: 7, rows: &rows, replaced: &replaced, ready: at(50), erases: false };
+    let empty = index.commit_day(&closed).unwrap();
     assert_eq!(empty, [FileRow { number: 1, bytes: 100, day: None }]);
     assert_eq!(before - index.bytes().unwrap(), 200 - 77);
     let found = reader.chunks(1, at(0), at(day)).unwrap();
     assert_eq!((found.len(), found[0].day, reader.chunks(2, at(0), at(day)).unwrap().len()), (1, Some(0), 1));
+    let of_day = |file: &KnownFile| (file.row, file.check);
+    assert_eq!(reader.files().unwrap().iter().map(of_day).next_back(), Some((closed.file, Some(7))));
+    assert_eq!(index.to_erase().unwrap(), []);
     // The late one is to be merged, but not at once.
     assert_eq!((index.open_day(1, at(49)).unwrap(), index.open_day(1, at(50)).unwrap()), (None, Some(0)));
+    // A file of which all was deleted takes its place: what was there is to be overwritten.
+    let replaced = reader.chunks(1, at(0), at(day)).unwrap();
+    let file = FileRow { number: 4, bytes: 9, day: Some(0) };
+    let closed = ClosedDay { file, check: 7, rows: &[], replaced: &replaced, ready: at(50), erases: true };
+    let empty = index.commit_day(&closed).unwrap();
+    assert_eq!(empty.iter().map(|file| file.number).collect::<Vec<_>>(), [4, 3]);
+    let old = ToErase { name: "1970-01-01-0000000003.parquet".to_owned(), offset: 0, bytes: 77 };
+    assert!(index.to_erase().unwrap().contains(&old));
+    assert_eq!(index.empty_files().unwrap().len(), 3);
+    index.forget_erased().unwrap();
+    assert_eq!(index.to_erase().unwrap(), []);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::api::args::{
     AuditArgs, BusiestArgs, ClockArgs, DeleteArgs, DevicesArgs, MetricsArgs, NodeArgs, PointsArgs, PutArgs,
     SessionsArgs,
 };
+use crate::backup::args::{BackupArgs, RestoreArgs};
 use crate::bench::args::BenchVerb;
 use crate::context::args::ContextVerb;
 pub use crate::control::args::{CommandArgs, Mode};
@@ -92,11 +93,15 @@ pub enum Verb {
     Top(TopArgs),
     /// Print what a device and the node said to each other in the last minute, message by message
     Trace(TraceArgs),
-    /// Read recorded values
+    /// Read recorded values, and look after their store
     #[command(subcommand)]
     History(HistoryVerb),
     /// Publish recorded values again, at their pace, below $replay/ or to another node
     Replay(ReplayArgs),
+    /// Write everything that a node holds to an archive, while it runs
+    Backup(BackupArgs),
+    /// Make a data folder of an archive
+    Restore(RestoreArgs),
     /// Operate a point
     Command(CommandArgs),
     /// Set many points in one call, of one device or of thousands

@@ -39,6 +39,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline import volttron configs --bacnet-router 12=10.0.0.9 --json",
         ],
     ),
+    (
+        "import volttron-history",
+        &[
+            "tieline import volttron-history historian.sqlite --map campus/building=site/b --dry-run",
+            "tieline import volttron-history postgresql://historian@db1/volttron --source-password-file secret",
+        ],
+    ),
     ("sub", &["tieline sub 'demo/#'", "tieline sub demo/feeder1/relay/current -n 5 --json"]),
     ("pub", &["tieline pub site/note hello --retain", "tieline pub site/log --lines < events.txt"]),
     (
@@ -121,6 +128,41 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline history query demo/feeder1/relay/power --from 1h",
             "tieline history query 'demo/+/relay/power' --from 2026-11-20 --to 2026-11-21 --every 15m --agg mean",
             "tieline history query 'demo/#' --from -1h --to -5m --format parquet -o hour.parquet",
+        ],
+    ),
+    (
+        "history export",
+        &[
+            "tieline history export 'demo/#' -o export",
+            "tieline history export 'site/+/power' --from 2026-01-01 --to 2026-02-01 --format csv -o january",
+        ],
+    ),
+    (
+        "history import",
+        &["tieline history import export", "tieline history import january --data /var/lib/tieline --json"],
+    ),
+    (
+        "history delete",
+        &[
+            "tieline history delete 'site/room7/#' --yes --why 'request 4711'",
+            "tieline history delete site/ahu1/fan --from 2026-11-20T08:00:00Z --to 2026-11-20T09:00:00Z --yes",
+        ],
+    ),
+    ("history stats", &["tieline history stats", "tieline history stats 'demo/#' --limit 5 --json"]),
+    ("history verify", &["tieline history verify --data /var/lib/tieline"]),
+    ("history repair", &["tieline history repair --data /var/lib/tieline --yes"]),
+    ("history compact", &["tieline history compact"]),
+    ("backup", &["tieline backup -o plant.tar", "tieline backup -o plant.tar --data /var/lib/tieline --json"]),
+    ("restore", &["tieline restore plant.tar --data /var/lib/tieline", "tieline restore plant.tar --check"]),
+    (
+        "history tail",
+        &["tieline history tail 'demo/+/relay/breaker' --from 1h", "tieline history tail 'demo/#' --json | jq .v"],
+    ),
+    (
+        "history states",
+        &[
+            "tieline history states demo/feeder1/relay/breaker --from 7d",
+            "tieline history states 'demo/+/relay/breaker' --from 30d --every 1d --tz Europe/Madrid --format csv",
         ],
     ),
     (

@@ -8,10 +8,12 @@ mod access;
 mod answer;
 mod api;
 mod args;
+mod backup;
 mod bench;
 mod bus;
 mod command;
 mod config;
+mod consent;
 mod context;
 mod control;
 mod delta;
@@ -25,6 +27,7 @@ mod import;
 mod lines;
 mod log;
 mod man;
+mod progress;
 mod reload;
 mod replay;
 mod run;
@@ -90,6 +93,8 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Trace(args) => trace::trace(&args),
         Verb::History(verb) => history::history(&verb),
         Verb::Replay(args) => replay::replay(&args),
+        Verb::Backup(args) => backup::backup(&args),
+        Verb::Restore(args) => backup::restore(&args),
         Verb::Command(args) => command::command(&args),
         Verb::Set(args) => control::set(&args),
         Verb::Revert(args) => control::revert(&args),

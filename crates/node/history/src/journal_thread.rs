@@ -2,7 +2,7 @@
 
 use crate::options::{Durability, HistoryOptions};
 use crate::queue::{Batch, NotRecorded, Queue, Receipt, bytes};
-use crate::status::{Board, Disk, HistoryState};
+use crate::status::{Asked, Board, Disk, HistoryState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tieline_core::Storage;
@@ -40,6 +40,7 @@ impl<S: Storage> JournalThread<S> {
             self.board.write(Disk::Journal, false);
             let (released, wanted) =
                 self.board.wait(Duration::ZERO, |_| true, |notes| (notes.status.released, notes.wanted()));
+            self.end_segment();
             self.journal.want(wanted);
             self.journal.release(released);
             self.report(None);
@@ -47,6 +48,34 @@ impl<S: Storage> JournalThread<S> {
         }
         self.board.write(Disk::Journal, true);
         self.close();
+    }
+
+    /// Ends the segment for deletions that wait: when the store has all of its records in chunks, it is removed.
+    fn end_segment(&mut self) {
+        let is_new = |asked: &&mut Asked| asked.upto.is_none();
+        if !self.board.wait(Duration::ZERO, |_| true, |notes| notes.deletions.iter().any(|asked| asked.upto.is_none()))
+        {
+            return;
+        }
+        // A disk that fails is told by the next write, and this is tried again then.
+        if self.journal.end_segment().and_then(|()| self.begin_segment()).is_ok() {
+            let last = self.journal.durable();
+            self.board.note(|notes| {
+                notes.deletions.iter_mut().filter(is_new).for_each(|asked| asked.upto = Some(last));
+            });
+        }
+    }
+
+    /// Appends a record without samples, so that the segment before it can be removed.
+    fn begin_segment(&mut self) -> Result<(), JournalError> {
+        self.bytes.clear();
+        encode(&[], &mut self.bytes);
+        match self.journal.append(&self.bytes) {
+            // The next record does it.
+            Err(JournalError::Full(_)) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => self.journal.sync().map(drop),
+        }
     }
 
     fn recover(&mut self) {

@@ -3,8 +3,10 @@
 use crate::forward::{DatabaseStatus, ForwardNotes};
 use crate::queue::lock;
 use crate::running::RunningInstant;
-use crate::store::{Migration, Size};
+use crate::store::{Deleted, Deletion, Migration, Size};
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use tieline_journal::{Counters, Seq};
@@ -91,6 +93,8 @@ pub struct HistoryStatus {
     pub damage_found: u64,
     /// Samples that retention removed.
     pub removed_samples: u64,
+    /// Samples that were deleted because somebody asked for it.
+    pub deleted_samples: u64,
     /// All journal segments together.
     pub journal_bytes: u64,
     /// Those of the segments that are kept for databases alone.
@@ -171,6 +175,18 @@ pub(crate) struct Notes {
     pub(crate) forwarding: Vec<ForwardNotes>,
     /// How many of their threads run.
     pub(crate) forwarders: usize,
+    /// Deletions that wait for the store.
+    pub(crate) deletions: VecDeque<Asked>,
+    /// Who waits for days to be closed; they are told how many.
+    pub(crate) closings: Vec<SyncSender<Result<u64, String>>>,
+}
+
+/// A deletion that was asked for.
+pub(crate) struct Asked {
+    pub(crate) what: Deletion,
+    /// The last record of the segment of the journal that was ended for it; none before it was.
+    pub(crate) upto: Option<Seq>,
+    pub(crate) answer: SyncSender<Result<Deleted, String>>,
 }
 
 /// Who writes.
@@ -184,6 +200,11 @@ impl Notes {
     /// The first journal record that a database wants; all where that is not known.
     pub(crate) fn wanted(&self) -> Seq {
         self.forwarding.iter().map(|notes| notes.wanted).min().unwrap_or_default()
+    }
+
+    /// Whether a deletion can be done once the store has the records before it.
+    pub(crate) fn deletes(&self) -> bool {
+        self.deletions.front().is_some_and(|asked| asked.upto.is_some())
     }
 
     /// How long a write has been on its way to the disk. Says so once where that is too long, and when it is over.

@@ -1,9 +1,10 @@
 //! What history needs of a store of samples.
 
+use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
-use tieline_core::{Body, Timestamp, Topic};
+use tieline_core::{Body, Filter, Timestamp, Topic};
 use tieline_journal::Seq;
 
 /// One topic's state at one time, and the journal record that it came from.
@@ -48,6 +49,52 @@ pub struct Migration {
     pub samples: u64,
 }
 
+/// Which samples are to be deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Of which topics.
+    pub topics: Filter,
+    /// Not before this.
+    pub from: Timestamp,
+    /// Before this.
+    pub to: Timestamp,
+}
+
+/// What was deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deleted {
+    /// Samples.
+    pub samples: u64,
+    /// Chunks, and parts of day files, that are gone or were written again without them.
+    pub chunks: u64,
+    /// Samples that cannot be read, and are left with the file that has them. What was deleted of that file may be in its bytes.
+    pub damaged: u64,
+}
+
+/// A deletion under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deleting {
+    /// What was done so far.
+    pub(crate) done: Deleted,
+    /// Closed days that are left; none before the first step.
+    pub(crate) days: Option<VecDeque<i32>>,
+    /// Topics that are left, by number.
+    pub(crate) topics: VecDeque<u32>,
+    /// Files whose bytes that are no samples any more are left to be overwritten; none before all else is done.
+    pub(crate) files: Option<VecDeque<u32>>,
+}
+
+/// How far something is that is done in steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The next step can be taken.
+    More,
+    /// Another thread is to be done first.
+    Waits,
+    /// It is done.
+    Done,
+}
+
 /// A store of samples: one writer. What it takes can be read at once. The journal keeps its records until [`Store::position`] has
 /// passed them: up to there the store survives a power cut by itself.
 pub(crate) trait Store: Send {
@@ -87,6 +134,18 @@ pub(crate) trait Store: Send {
     /// # Errors
     /// It failed.
     fn migrate(&mut self) -> Result<Option<Migration>, StoreError>;
+
+    /// Deletes samples, so that their bytes are gone. One step: call again with the same until it says that none are left.
+    ///
+    /// # Errors
+    /// `Full`, or it failed; it can be called again.
+    fn delete(&mut self, what: &Deletion, deleting: &mut Deleting, now: Timestamp) -> Result<Progress, StoreError>;
+
+    /// Has days be closed whose samples are all before a time, without waiting for late ones.
+    ///
+    /// # Errors
+    /// `Full`, or it failed.
+    fn close_days(&mut self, now: Timestamp) -> Result<(), StoreError>;
 
     /// What it holds and takes.
     fn size(&self) -> Size;
@@ -140,11 +199,11 @@ impl Error for StoreError {
 
 impl From<tieline_store::StoreError> for StoreError {
     fn from(error: tieline_store::StoreError) -> Self {
-        use tieline_store::StoreError::{Damaged, Failed, Files, Full, Newer, Question};
+        use tieline_store::StoreError::{Damaged, Failed, Files, Full, Newer, Question, States};
         match &error {
             Full => Self::Full(error.into()),
             Newer(..) => Self::Newer(error.into()),
-            Question(_) | Damaged(_) | Failed(_) | Files(_) => Self::Failed(error.into()),
+            Question(_) | States(..) | Damaged(_) | Failed(_) | Files(_) => Self::Failed(error.into()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::options::HistoryOptions;
 use crate::status::{Board, Disk, HistoryState, Notes};
-use crate::store::{Entry, Store, StoreError};
+use crate::store::{Deleting, Entry, Progress, Store, StoreError};
 use crate::writer::MayRemove;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,6 +16,8 @@ const BATCH_POINTS: usize = 20_000;
 const BATCH_BYTES: usize = 8 << 20;
 /// How often it is looked whether a day is written.
 const COMPACT_EVERY: Duration = Duration::from_millis(500);
+/// How often a deletion looks whether its day is written.
+const DELETE_EVERY: Duration = Duration::from_millis(20);
 /// Samples that retention removes between two batches, give or take a chunk.
 const RETAIN_SAMPLES: u64 = 2_000_000;
 
@@ -30,6 +32,10 @@ pub(crate) struct StoreThread<S> {
     pub(crate) migrates: bool,
     /// What the journal had when it was opened; none once the store has all of it.
     pub(crate) replays_upto: Option<Seq>,
+    /// Whether a deletion waits for another thread.
+    pub(crate) deletion_waits: bool,
+    /// While somebody waits for days to be closed: how many were before.
+    pub(crate) closing_from: Option<u64>,
 }
 
 /// Samples on their way, and the journal record up to which they reach.
@@ -43,14 +49,22 @@ impl<S: Storage> StoreThread<S> {
     /// Runs until the journal thread has ended and all it left is stored, or storing fails or takes too long then.
     pub(crate) fn run(mut self) {
         let mut batch = Batch::default();
-        let mut close_by = None;
+        let (mut close_by, mut deleting) = (None, Deleting::default());
         loop {
             let place = self.reader.place();
+            let is_held = self.deletion_waits;
             let patience = self.retain_at.saturating_duration_since(Instant::now());
-            let waits = batch.upto != Seq(0) || self.migrates;
+            let patience = if is_held { patience.min(DELETE_EVERY) } else { patience };
+            let (waits, closes) = (batch.upto != Seq(0) || self.migrates, self.closing_from.is_none());
             let (durable, done) = self.board.wait(
                 patience,
-                |notes| waits || notes.status.durable >= place || notes.journal_done,
+                |notes| {
+                    waits
+                        || (notes.deletes() && !is_held)
+                        || (closes && !notes.closings.is_empty())
+                        || notes.status.durable >= place
+                        || notes.journal_done
+                },
                 |notes| (notes.status.durable, notes.journal_done),
             );
             let moved = self.gather(durable, &mut batch).and_then(|()| self.store(&mut batch));
@@ -67,6 +81,8 @@ impl<S: Storage> StoreThread<S> {
                     break;
                 }
                 Ok(()) => {
+                    self.delete(&mut deleting);
+                    self.begin_closing();
                     self.retain();
                     self.migrate();
                 }
@@ -79,7 +95,12 @@ impl<S: Storage> StoreThread<S> {
         board.write(Disk::Store, true);
         drop(store);
         board.write(Disk::Store, false);
-        board.note(|notes| notes.store_done = true);
+        board.note(|notes| {
+            notes.store_done = true;
+            // Who waits for one is told by its end.
+            notes.deletions.clear();
+            notes.closings.clear();
+        });
     }
 
     /// Reads a batch. One that could not be stored is still there and goes first.
@@ -145,6 +166,68 @@ impl<S: Storage> StoreThread<S> {
         if journal_bytes > self.options.journal_kept() && !is_old { self.store.relieve_journal() } else { Ok(()) }
     }
 
+    /// Takes a step of the deletion that was asked for first, once the store has what the journal had then.
+    fn delete(&mut self, deleting: &mut Deleting) {
+        let stored = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.stored);
+        let next = |notes: &Notes| {
+            notes
+                .deletions
+                .front()
+                .filter(|asked| asked.upto.is_some_and(|upto| upto <= stored))
+                .map(|asked| asked.what.clone())
+        };
+        let Some(what) = self.board.wait(Duration::ZERO, |_| true, next) else { return };
+        self.board.write(Disk::Store, true);
+        let step = self.store.delete(&what, deleting, utc());
+        self.board.write(Disk::Store, false);
+        let (size, released) = (self.store.size(), self.store.position());
+        self.deletion_waits = matches!(step, Ok(Progress::Waits));
+        let done = match step {
+            Ok(Progress::More | Progress::Waits) => None,
+            Ok(Progress::Done) => Some(Ok(std::mem::take(deleting).done)),
+            Err(error) => {
+                *deleting = Deleting::default();
+                warn!(%error, "samples cannot be deleted");
+                Some(Err(error.to_string()))
+            }
+        };
+        self.board.note(|notes| {
+            notes.status.released = released;
+            notes.status.take_size(size);
+            let Some(done) = done else { return };
+            if let Ok(done) = &done {
+                notes.status.deleted_samples += done.samples;
+            }
+            // Who has gone needs no answer.
+            let _ = notes.deletions.pop_front().map(|asked| asked.answer.try_send(done));
+        });
+    }
+
+    /// Begins to close days where somebody asks for it.
+    fn begin_closing(&mut self) {
+        let is_asked = |notes: &Notes| !notes.closings.is_empty() && notes.deletions.is_empty();
+        if self.closing_from.is_some() || !self.board.wait(Duration::ZERO, |_| true, is_asked) {
+            return;
+        }
+        self.closing_from = Some(self.store.size().closed_days);
+        if let Err(error) = self.store.close_days(utc()) {
+            self.end_closing(Err(error.to_string()));
+        }
+        self.retain_at = Instant::now();
+    }
+
+    /// Tells all who asked for it that days were closed, or why not.
+    fn end_closing(&mut self, done: Result<(), String>) {
+        let Some(before) = self.closing_from.take() else { return };
+        let days = self.store.size().closed_days.saturating_sub(before);
+        self.board.note(|notes| {
+            for answer in notes.closings.drain(..) {
+                // Who has gone needs no answer.
+                let _ = answer.try_send(done.clone().map(|()| days));
+            }
+        });
+    }
+
     /// Moves a part of what an earlier release stored.
     fn migrate(&mut self) {
         if !self.migrates {
@@ -174,6 +257,7 @@ impl<S: Storage> StoreThread<S> {
             return;
         }
         if !(self.may_remove)() {
+            self.end_closing(Err("the clock is in doubt, expected one that is confirmed: tieline clock".to_owned()));
             self.retain_at = Instant::now() + self.options.retain_every;
             return;
         }
@@ -183,6 +267,11 @@ impl<S: Storage> StoreThread<S> {
         self.board.write(Disk::Store, false);
         if let Err(error) = &compacted {
             warn!(%error, "a day of the history cannot be closed; it is tried again");
+        }
+        match &compacted {
+            Ok(true) => {}
+            Ok(false) => self.end_closing(Ok(())),
+            Err(error) => self.end_closing(Err(error.to_string())),
         }
         match retained {
             Ok(step) => {

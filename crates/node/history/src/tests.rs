@@ -1,10 +1,10 @@
 //! The history as a node uses it: over a real folder, over a disk that fills up, and killed.
 
 use crate::columns::Columns;
-use crate::store::{Entry, Migration, Retained, Size, Store, StoreError};
+use crate::store::{Deleting, Deletion, Entry, Migration, Progress, Retained, Size, Store, StoreError};
 use crate::{
     Durability, HistoryHandle, HistoryOptions, HistoryQuery, HistoryReader, HistorySource, HistoryState, HistoryWriter,
-    NotRecorded, Retention,
+    NotRecorded, Retention, repair,
 };
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -92,6 +92,31 @@ fn payloads_as_published_have_the_time_of_their_receipt() {
     let rows = reader.query(HistoryQuery::of(Filter::new("#").unwrap())).unwrap();
     let times: Vec<i64> = rows.map(|row| row.unwrap().point.time.micros()).collect();
     assert_eq!(times, [5, 9]);
+}
+
+/// What is deleted is in the journal no longer: a repair of a lost index does not bring it back.
+#[test]
+fn what_is_deleted_is_not_in_the_journal_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap();
+    let handle = history.handle();
+    submit(handle, (0..50).flat_map(|n| [point("a", n, n), point("b", n, n)]).collect()).unwrap();
+    let meant = Deletion {
+        topics: Filter::new("a").unwrap(),
+        from: Timestamp::from_micros(10),
+        to: Timestamp::from_micros(60),
+    };
+    assert_eq!(handle.delete(meant).recv().unwrap().unwrap().samples, 40);
+    wait_until(handle, |history| history.status().journal_segments == 1);
+    assert_eq!((handle.status().deleted_samples, handle.close_days().recv().unwrap()), (40, Ok(1)));
+    drop(history);
+    for part in ["index.db", "index.db-wal", "index.db-shm"] {
+        let _ = std::fs::remove_file(folder.path().join("history").join(part));
+    }
+    assert!(repair(folder.path(), &mut |_, _| {}).unwrap().rebuilt);
+    drop(HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap());
+    assert_eq!(values(folder.path(), "a"), (0..10).map(Value::Int).collect::<Vec<_>>());
+    assert_eq!(values(folder.path(), "b").len(), 50);
 }
 
 /// A message that was recorded when its sender did not hear of it is the same one when it comes again, whatever a payload
@@ -247,6 +272,12 @@ impl Store for FillingStore {
     }
     fn compact(&mut self, now: Timestamp) -> Result<bool, StoreError> {
         self.0.compact(now)
+    }
+    fn delete(&mut self, what: &Deletion, deleting: &mut Deleting, now: Timestamp) -> Result<Progress, StoreError> {
+        self.0.delete(what, deleting, now)
+    }
+    fn close_days(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        self.0.close_days(now)
     }
     fn migrate(&mut self) -> Result<Option<Migration>, StoreError> {
         self.0.migrate()

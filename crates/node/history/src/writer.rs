@@ -6,20 +6,24 @@ use crate::forward::{DATABASES_FOLDER, ForwardNotes, Forwarder, Forwarding};
 use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
 use crate::queue::{Batch, Queue, Receipt};
-use crate::status::{Board, Disk, HistoryState, HistoryStatus};
-use crate::store::{Store, StoreError};
+use crate::status::{Asked, Board, Disk, HistoryState, HistoryStatus};
+use crate::store::{Deleted, Deletion, Store, StoreError};
 use crate::store_thread::{StoreThread, utc};
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tieline_core::{Storage, StorageError};
 use tieline_journal::{Journal, Reader, Sample, Seq};
 use tieline_store::{FolderStorage, JOURNAL_FOLDER};
 use tracing::{info, warn};
+
+/// Deletions that may wait, and closings of days.
+const DELETIONS_MAX: usize = 16;
 
 /// Whether old samples may be removed now.
 pub type MayRemove = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -106,6 +110,40 @@ impl HistoryHandle {
         status
     }
 
+    /// Asks the store to delete samples, with all that is durable by now; the answer comes when their bytes are gone from chunks and day
+    /// files. The journal lets go of them soon after, but for databases that do not have them. Nothing comes where the history is closed
+    /// before, or too many deletions wait.
+    #[must_use]
+    pub fn delete(&self, what: Deletion) -> Receiver<Result<Deleted, String>> {
+        let (answer, answered) = sync_channel(1);
+        self.board.note(|notes| {
+            if notes.store_done || notes.deletions.len() >= DELETIONS_MAX {
+                return;
+            }
+            notes.deletions.push_back(Asked { what, upto: None, answer });
+        });
+        answered
+    }
+
+    /// Asks the store to close the days that have ended, without waiting for late samples; the answer is how many were. Nothing comes
+    /// where the history is closed before, or too many wait.
+    #[must_use]
+    pub fn close_days(&self) -> Receiver<Result<u64, String>> {
+        let (answer, answered) = sync_channel(1);
+        self.board.note(|notes| {
+            if !notes.store_done && notes.closings.len() < DELETIONS_MAX {
+                notes.closings.push(answer);
+            }
+        });
+        answered
+    }
+
+    /// Waits until a journal record is durable, for `patience` at most; the last one that is, and whether the journal is closed.
+    pub(crate) fn wait_durable(&self, seq: Seq, patience: Duration) -> (Seq, bool) {
+        let is_there = |notes: &crate::status::Notes| notes.status.durable >= seq || notes.journal_done;
+        self.board.wait(patience, is_there, |notes| (notes.status.durable, notes.journal_done))
+    }
+
     /// Waits until the store has the journal's records up to `seq`, for `patience` at most; says whether it has.
     pub fn wait_stored(&self, seq: Seq, patience: Duration) -> bool {
         self.board.wait(patience, |notes| notes.status.stored >= seq || notes.store_done, |n| n.status.stored >= seq)
@@ -178,6 +216,8 @@ impl HistoryWriter {
             retain_at,
             migrates: true,
             replays_upto: Some(journal.durable()),
+            deletion_waits: false,
+            closing_from: None,
         };
         let keeper = JournalThread {
             journal,

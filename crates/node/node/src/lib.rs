@@ -13,6 +13,7 @@
 //! Read first: `node.rs`, then `bus/mod.rs`.
 
 pub mod access;
+pub mod backup;
 mod broker;
 mod bus;
 pub mod config;
@@ -27,5 +28,5 @@ mod wall_clock;
 pub use bus::reserved::REPLAY_PREFIX;
 pub use bus::{SessionOrder, load_config};
 pub use control::audit;
-pub use http::openapi;
-pub use node::{DeviceCounts, InProcessBroker, InProcessListener, Node, StartError, Waiting};
+pub use http::{openapi, shown_history_stats};
+pub use node::{DeviceCounts, FolderLock, InProcessBroker, InProcessListener, Node, StartError, Waiting};

@@ -3,9 +3,9 @@
 mod folder;
 mod in_process;
 
+pub use folder::FolderLock;
 pub use in_process::{InProcessBroker, InProcessListener, Waiting};
 
-use self::folder::FolderLock;
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
 use crate::broker::listeners::{self, Addresses, Entrances};
 use crate::broker::{Broker, STALL, http_answer};
@@ -162,10 +162,12 @@ impl Node {
             started: clock.now().utc,
             clock,
             wall,
+            data: folder.to_path_buf(),
             history: config.history.enabled.then_some(source),
             field: Arc::clone(&field_counters),
             http: Places::new(config.http.limits),
             recalls: Default::default(),
+            tails: Default::default(),
             health: Default::default(),
             mqtt: mqtt_counters,
             traces: traces.clone(),

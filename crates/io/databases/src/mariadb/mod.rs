@@ -8,7 +8,7 @@ mod blame;
 mod layout;
 mod rows;
 
-use crate::line::read_secret;
+use crate::http::read_secret;
 use crate::sql::{CONNECT_TIMEOUT, TOPICS_MAX, name_of, run, runtime_of, today};
 use crate::{Database, DatabaseError, Row, time_for};
 use blame::blame;

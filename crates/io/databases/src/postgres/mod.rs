@@ -7,17 +7,16 @@ mod copy;
 mod layout;
 mod tls;
 
-use crate::line::read_secret;
+use crate::http::read_secret;
 use crate::sql::{CONNECT_TIMEOUT, TOPICS_MAX, chain, day_of, name_of, run, runtime_of, today};
+use crate::tls::LoadTls;
 use crate::{Database, DatabaseError, Index, Row, time_for};
 use copy::{COLUMNS, Parts};
 use futures_util::SinkExt as _;
 use layout::has_partition;
-use rustls::ClientConfig;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Topic;
 use tokio::runtime::Runtime;
@@ -48,9 +47,6 @@ pub struct PostgresOptions {
     /// TLS; none is without.
     pub tls: Option<LoadTls>,
 }
-
-/// Reads what TLS needs, at each connection: certificates are renewed.
-pub type LoadTls = Arc<dyn Fn() -> Result<Arc<ClientConfig>, String> + Send + Sync>;
 
 /// A PostgreSQL database.
 pub struct Postgres {
@@ -103,19 +99,7 @@ impl Postgres {
     async fn open(&self, journal: &str) -> Result<Session, DatabaseError> {
         let mut config = self.config()?;
         config.application_name(name_of(journal));
-        let client = match &self.options.tls {
-            Some(load) => {
-                let tls = load().map_err(DatabaseError::Refused)?;
-                let (client, connection) = config.connect(tls::Tls(tls)).await.map_err(blame)?;
-                drop(tokio::spawn(connection));
-                client
-            }
-            None => {
-                let (client, connection) = config.connect(NoTls).await.map_err(blame)?;
-                drop(tokio::spawn(connection));
-                client
-            }
-        };
+        let client = connect(&config, self.options.tls.as_ref()).await?;
         let timeout = self.options.timeout.as_millis();
         let statement = timeout * 10;
         let limits = format!(
@@ -296,9 +280,26 @@ impl Session {
     }
 }
 
+/// Connects, with TLS where it is given.
+pub(crate) async fn connect(config: &Config, load: Option<&LoadTls>) -> Result<Client, DatabaseError> {
+    match load {
+        Some(load) => {
+            let tls = load().map_err(DatabaseError::Refused)?;
+            let (client, connection) = config.connect(tls::Tls(tls)).await.map_err(blame)?;
+            drop(tokio::spawn(connection));
+            Ok(client)
+        }
+        None => {
+            let (client, connection) = config.connect(NoTls).await.map_err(blame)?;
+            drop(tokio::spawn(connection));
+            Ok(client)
+        }
+    }
+}
+
 /// Who is to blame for what the client reports.
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
-fn blame(error: Error) -> DatabaseError {
+pub(crate) fn blame(error: Error) -> DatabaseError {
     let words = chain(&error);
     let Some(code) = error.code() else { return DatabaseError::Away(words) };
     match code.code().get(..2) {

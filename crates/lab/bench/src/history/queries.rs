@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Update, Value};
 use tieline_history::{Aggregate, HistoryOptions, HistoryQuery, HistoryReader, HistorySource, HistoryWriter};
 use tieline_journal::{Sample, Seq};
-use tieline_store::HISTORY_FOLDER;
+use tieline_store::{Answer as _, Format, HISTORY_FOLDER, export};
 
 /// Headings and keys of the table.
 pub const COLUMNS: &[(&str, &str)] = &[
@@ -35,6 +35,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("hourly means of all, one day, ms", "hourly_day_ms"),
     ("all days", "hourly_all_ms"),
     ("scan ns a sample", "scan_ns_per_sample"),
+    ("as Arrow", "arrow_ns_per_sample"),
     ("start ms", "start_ms"),
 ];
 
@@ -80,7 +81,7 @@ pub struct Row {
     /// From the acknowledgement until questions see the points, while they are recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queryable_ms_p99: Option<f64>,
-    /// All samples of a topic's day, files not in the page cache.
+    /// All samples of a topic's day as a stream of Arrow, files not in the page cache.
     pub day_cold_ms: f64,
     /// The same again.
     pub day_warm_ms: f64,
@@ -88,8 +89,10 @@ pub struct Row {
     pub hourly_day_ms: f64,
     /// The same of all days.
     pub hourly_all_ms: f64,
-    /// All samples of all topics, one after the other.
+    /// All samples of all topics, one after the other, as they lie together.
     pub scan_ns_per_sample: f64,
+    /// The same as a stream of Arrow that nobody keeps.
+    pub arrow_ns_per_sample: f64,
     /// From opening a store whose memory was full when its process was killed until all can be queried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_ms: Option<f64>,
@@ -131,6 +134,7 @@ pub fn run(options: Options, progress: &Progress) -> Result<Vec<Row>> {
         hourly_day_ms: asked.hourly_day_ms,
         hourly_all_ms: asked.hourly_all_ms,
         scan_ns_per_sample: asked.scan_ns_per_sample,
+        arrow_ns_per_sample: asked.arrow_ns_per_sample,
         start_ms: stored.start_ms,
     };
     Ok(vec![row("chunks", &recorded, &chunks), row("closed days", &closed, &days)])
@@ -159,6 +163,7 @@ struct Asked {
     hourly_day_ms: f64,
     hourly_all_ms: f64,
     scan_ns_per_sample: f64,
+    arrow_ns_per_sample: f64,
 }
 
 fn topics(count: usize) -> Result<Vec<Topic>> {
@@ -269,21 +274,23 @@ impl Bench {
         for n in 0..TRIES {
             let topic = self.topics.get(n * 7919 % self.topics.len()).context("a topic")?;
             self.chill()?;
-            cold.push(timed(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
-            warm.push(timed(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
+            cold.push(exported(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
+            warm.push(exported(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
             let hours = self.topics.len() as u64 * 24;
             hourly_day.push(timed(&reader()?, hourly(day("bench/#")?), hours)?);
             let all = HistoryQuery { to: at(days * DAY_S), ..day("bench/#")? };
             hourly_all.push(timed(&reader()?, hourly(all), hours * self.options.days as u64)?);
         }
         let all = HistoryQuery { to: at(days * DAY_S), ..day("bench/#")? };
-        let scanned_ms = timed(&reader()?, all, self.points())?;
+        let (scanned_ms, arrow_ms) =
+            (scanned(&reader()?, all.clone(), self.points())?, exported(&reader()?, all, self.points())?);
         Ok(Asked {
             day_cold_ms: short(median(&cold)),
             day_warm_ms: short(median(&warm)),
             hourly_day_ms: short(median(&hourly_day)),
             hourly_all_ms: short(median(&hourly_all)),
             scan_ns_per_sample: short(scanned_ms * 1e6 / number(self.points())),
+            arrow_ns_per_sample: short(arrow_ms * 1e6 / number(self.points())),
         })
     }
 
@@ -305,6 +312,27 @@ fn timed(reader: &HistoryReader, query: HistoryQuery, expect: u64) -> Result<f64
         row?;
         count += 1;
     }
+    let took = began.elapsed().as_secs_f64() * 1000.0;
+    ensure!(count == expect, "{count} rows, expected {expect}");
+    Ok(took)
+}
+
+/// Milliseconds until all samples of an answer were in memory, as they lie together; as many as are expected.
+fn scanned(reader: &HistoryReader, query: HistoryQuery, expect: u64) -> Result<f64> {
+    let (began, mut count) = (Instant::now(), 0_u64);
+    let mut rows = reader.query(query)?;
+    while let Some(piece) = rows.piece() {
+        count += piece?.rows() as u64;
+    }
+    let took = began.elapsed().as_secs_f64() * 1000.0;
+    ensure!(count == expect, "{count} rows, expected {expect}");
+    Ok(took)
+}
+
+/// Milliseconds until an answer was written as a stream of Arrow; as many rows as are expected.
+fn exported(reader: &HistoryReader, query: HistoryQuery, expect: u64) -> Result<f64> {
+    let began = Instant::now();
+    let count = export(&mut reader.query(query)?, Format::Arrow, || true, std::io::sink())?;
     let took = began.elapsed().as_secs_f64() * 1000.0;
     ensure!(count == expect, "{count} rows, expected {expect}");
     Ok(took)

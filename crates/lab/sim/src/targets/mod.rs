@@ -11,6 +11,7 @@ mod iec104;
 mod layers;
 pub(crate) mod machines;
 mod modbus;
+mod mongo;
 mod mqtt;
 mod packets;
 mod pair;
@@ -22,7 +23,7 @@ mod websocket;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 38] = [
+pub const TARGETS: [(&str, Target); 39] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -53,6 +54,7 @@ pub const TARGETS: [(&str, Target); 38] = [
     ("modbus_frame", modbus::frame),
     ("modbus_client", modbus::client),
     ("modbus_server", modbus::server),
+    ("mongo_answer", mongo::answer),
     ("mqtt_session", mqtt::session),
     ("mqtt_packet", packets::packet),
     ("mqtt_server", packets::server),

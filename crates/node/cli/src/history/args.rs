@@ -1,5 +1,7 @@
 //! The command line of `tieline history`.
 
+use super::states::StatesArgs;
+use super::tail::TailArgs;
 use crate::args::HttpArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -10,6 +12,24 @@ use tieline_history::Fill;
 pub enum HistoryVerb {
     /// Print the recorded values of a topic, or of all topics that a filter selects
     Query(HistoryArgs),
+    /// Write recorded values to files that import takes, one for each day and topic; goes on where it was interrupted
+    Export(ExportArgs),
+    /// Store the values of files that export has written
+    Import(ImportArgs),
+    /// Delete recorded values, so that their bytes are gone; the audit log of the node says who did it
+    Delete(DeleteArgs),
+    /// Print how many samples and bytes each topic has, the largest first
+    Stats(StatsArgs),
+    /// Close the days that have ended without waiting for late samples, each a Parquet file
+    Compact(CompactArgs),
+    /// Check every chunk and day file of a data folder; exit code 3 if something is damaged
+    Verify(VerifyArgs),
+    /// Remove damaged chunks, and make a lost index again, in the data folder of a node that is stopped
+    Repair(RepairArgs),
+    /// Print how long topics were in each state
+    States(StatesArgs),
+    /// Print samples from a time on, and then each as it is recorded
+    Tail(TailArgs),
 }
 
 /// In which order rows come.
@@ -58,7 +78,7 @@ pub struct HistoryArgs {
     /// Most rows [default: all, through a node 10000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub limit: Option<u64>,
-    /// Write to a file; parquet needs this, or a pipe
+    /// Write to a file; parquet and arrow need this, or a pipe
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -111,6 +131,8 @@ pub enum Format {
     Json,
     /// Apache Parquet
     Parquet,
+    /// A stream of Apache Arrow (IPC)
+    Arrow,
 }
 
 /// What stands for a bucket without samples.
@@ -136,4 +158,150 @@ impl Filling {
             Self::Linear => (Fill::Linear, "linear"),
         }
     }
+}
+
+/// `tieline history stats`.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// Topic filter
+    #[arg(default_value = "#")]
+    pub filter: String,
+    /// Only the largest so many topics
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub limit: u32,
+    /// Print the API's JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Read a node's data folder instead of asking the node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// `tieline history verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The data folder of a node, which may run
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline history repair`.
+#[derive(Debug, Args)]
+pub struct RepairArgs {
+    /// The data folder of a node that does not run
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline history compact`.
+#[derive(Debug, Args)]
+pub struct CompactArgs {
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Close the days of the data folder of a node that is stopped instead of asking the node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// `tieline history export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Topic or topic filter
+    pub filter: String,
+    /// Start, inclusive: as of query [default: the first value]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// End, exclusive: as of query [default: the present]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// What to write
+    #[arg(long, value_enum, default_value_t = FileFormat::Parquet)]
+    pub format: FileFormat,
+    /// Folder to write to; it is made where it is not there. An export that was interrupted goes on where it was
+    #[arg(long, short, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Print a JSON object once it is done
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Read a node's data folder instead of asking the node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// `tieline history import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Files (.csv, .json, .parquet), and folders of them
+    #[arg(required = true, value_name = "FILE|DIR")]
+    pub files: Vec<PathBuf>,
+    /// Print a JSON object once it is done
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Write to the data folder of a node that is stopped instead of asking the node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// What is written to files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FileFormat {
+    /// Comma-separated values
+    Csv,
+    /// A JSON array
+    Json,
+    /// Apache Parquet
+    Parquet,
+}
+
+impl FileFormat {
+    /// The format of rows.
+    pub const fn format(self) -> Format {
+        match self {
+            Self::Csv => Format::Csv,
+            Self::Json => Format::Json,
+            Self::Parquet => Format::Parquet,
+        }
+    }
+}
+
+/// `tieline history delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    /// Topic or topic filter
+    pub filter: String,
+    /// Start, inclusive: as of query [default: the first value]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// End, exclusive: as of query [default: the present]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT")]
+    pub why: Option<String>,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub node: HttpArgs,
 }

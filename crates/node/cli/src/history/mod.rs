@@ -1,8 +1,17 @@
-//! `tieline history query`: recorded values, from a node or from its folder.
+//! `tieline history`: recorded values, from a node or from its folder, and what looks after their store.
 
 pub mod args;
+mod delete;
+mod export;
+mod import;
+mod states;
+mod stats;
+mod tail;
+mod upkeep;
 
 use crate::api::now;
+use crate::args::HttpArgs;
+use crate::progress::size;
 use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
 use args::{Format, HistoryArgs, HistoryVerb, RowOrder};
@@ -23,17 +32,32 @@ const ANSWER: Duration = Duration::from_secs(300);
 /// Bytes that are moved at one time.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Prints recorded values.
+/// Reads a history, or looks after it.
 pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
-    let HistoryVerb::Query(args) = verb;
-    if format_of(args) == Format::Parquet && args.output.is_none() && io::stdout().is_terminal() {
-        bail!("parquet is not for a terminal, expected --output FILE or a pipe");
-    }
-    match &args.data {
-        Some(folder) => read(folder, args)?,
-        None => ask(args)?,
+    match verb {
+        HistoryVerb::Query(args) => query(args)?,
+        HistoryVerb::States(args) => states::states(args)?,
+        HistoryVerb::Delete(args) => return delete::delete(args),
+        HistoryVerb::Export(args) => return export::export(args),
+        HistoryVerb::Import(args) => return import::import(args),
+        HistoryVerb::Stats(args) => return stats::stats(args),
+        HistoryVerb::Compact(args) => return upkeep::compact(args),
+        HistoryVerb::Verify(args) => return upkeep::verify(args),
+        HistoryVerb::Repair(args) => return upkeep::repair(args),
+        HistoryVerb::Tail(args) => tail::tail(args)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn query(args: &HistoryArgs) -> Result<()> {
+    let is_binary = matches!(format_of(args), Format::Parquet | Format::Arrow);
+    if is_binary && args.output.is_none() && io::stdout().is_terminal() {
+        bail!("{} is not for a terminal, expected --output FILE or a pipe", format_word(format_of(args)));
+    }
+    match &args.data {
+        Some(folder) => read(folder, args),
+        None => ask(args),
+    }
 }
 
 fn ask(args: &HistoryArgs) -> Result<()> {
@@ -51,9 +75,20 @@ fn ask(args: &HistoryArgs) -> Result<()> {
         ("limit", Some(&limit)),
         ("format", Some(format_word(format_of(args)))),
     ]);
-    let client = who::http(&args.node, Some(ANSWER))?;
-    let mut answer = client.stream(&uri::path("/v1/history", &parameters), format.media_type())?;
-    let mut out = Output::open(args.output.as_deref())?;
+    fetch(&args.node, "/v1/history", &parameters, format, args.output.as_deref())
+}
+
+/// Writes what a node answers.
+fn fetch(
+    node: &HttpArgs,
+    path: &str,
+    parameters: &[(&str, Option<&str>)],
+    format: tieline_store::Format,
+    output: Option<&Path>,
+) -> Result<()> {
+    let client = who::http(node, Some(ANSWER))?;
+    let mut answer = client.stream(&uri::path(path, parameters), format.media_type())?;
+    let mut out = Output::open(output)?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match answer.read(&mut piece).context("the answer broke off")? {
@@ -66,19 +101,11 @@ fn ask(args: &HistoryArgs) -> Result<()> {
 
 fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let question = question(args, now())?;
-    if !folder.join(HISTORY_FOLDER).exists() {
-        if folder.join(OLDER_FILE).exists() {
-            bail!(
-                "{} has a history of an earlier release, expected one that a node of this release has opened",
-                folder.display()
-            );
-        }
-        bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
-    }
-    let reader = HistoryReader::open(folder).with_context(|| folder.display().to_string())?;
+    let reader = folder_reader(folder)?;
     let mut rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
-    match export(rows.by_ref(), store_format(format_of(args)), BufWriter::with_capacity(PIECE_BYTES, &mut out)) {
+    let written = BufWriter::with_capacity(PIECE_BYTES, &mut out);
+    match export(&mut rows, store_format(format_of(args)), || true, written) {
         Ok(_) => {
             if rows.damaged() > 0 {
                 eprintln!("{} samples are missing: their chunks are damaged", rows.damaged());
@@ -91,21 +118,52 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     }
 }
 
+/// Opens the history of a data folder.
+fn folder_reader(folder: &Path) -> Result<HistoryReader> {
+    expect_history(folder)?;
+    HistoryReader::open(folder).with_context(|| folder.display().to_string())
+}
+
+/// Goes on only where a folder has a history.
+fn expect_history(folder: &Path) -> Result<()> {
+    if folder.join(HISTORY_FOLDER).exists() {
+        return Ok(());
+    }
+    if folder.join(OLDER_FILE).exists() {
+        bail!(
+            "{} has a history of an earlier release, expected one that a node of this release has opened",
+            folder.display()
+        );
+    }
+    bail!("{} holds no {HISTORY_FOLDER}, expected the data folder of a node", folder.display());
+}
+
+fn filters(topics: &[String]) -> Result<Vec<Filter>> {
+    topics.iter().map(|text| filter(text)).collect()
+}
+
+fn filter(text: &str) -> Result<Filter> {
+    Filter::new(text).map_err(|error| wrong("the topic", text, &error.to_string()))
+}
+
+/// From when to when is asked for.
+fn span(from: &str, to: Option<&str>, now: Timestamp) -> Result<(Timestamp, Option<Timestamp>)> {
+    let (from, to) = open_span(Some(from), to, now)?;
+    Ok((from.unwrap_or(now), to))
+}
+
 /// The same question that the node would understand.
 fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
-    let wrong = |name: &str, found: &str, expected: &str| anyhow!("{name} is {found:?}, expected {expected}");
-    let filter = |text: &String| Filter::new(text).map_err(|error| wrong("the topic", text, &error.to_string()));
-    let filters = args.topics.iter().map(filter).collect::<Result<_>>()?;
-    let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
-    let to = args.to.as_deref().map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
-    let from = moment("--from", &args.from)?.resolve(to.unwrap_or(now), now);
-    if let Some(to) = to.filter(|to| *to < from) {
-        bail!("--from is {from}, expected a time before --to, which is {to}");
-    }
+    let (from, to) = span(&args.from, args.to.as_deref(), now)?;
     let end = to.unwrap_or(now);
     let fill = args.fill.map_or(Fill::None, |fill| fill.meant().0);
-    let mut question =
-        HistoryQuery { from: Some(from), to, fill, limit: args.limit, ..HistoryQuery::of_several(filters) };
+    let mut question = HistoryQuery {
+        from: Some(from),
+        to,
+        fill,
+        limit: args.limit,
+        ..HistoryQuery::of_several(filters(&args.topics)?)
+    };
     if let Some(text) = &args.every {
         let buckets = calendar::buckets(text, parse_duration(text), args.tz.as_deref(), from, end);
         question = question.in_buckets(buckets.map_err(|words| anyhow!("--{words}"))?, end);
@@ -123,6 +181,23 @@ const fn order_word(order: RowOrder) -> &'static str {
         RowOrder::Topic => "topic",
         RowOrder::Time => "time",
     }
+}
+
+fn wrong(name: &str, found: &str, expected: &str) -> anyhow::Error {
+    anyhow!("{name} is {found:?}, expected {expected}")
+}
+
+/// The same, where there may be no beginning.
+fn open_span(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
+    let to = to.map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
+    let from = from.map(|text| moment("--from", text)).transpose()?.map(|from| from.resolve(to.unwrap_or(now), now));
+    if let (Some(from), Some(to)) = (from, to)
+        && to < from
+    {
+        bail!("--from is {from}, expected a time before --to, which is {to}");
+    }
+    Ok((from, to))
 }
 
 fn word(aggregate: args::Aggregate) -> &'static str {
@@ -154,6 +229,7 @@ const fn format_word(format: Format) -> &'static str {
         Format::Csv => "csv",
         Format::Json => "json",
         Format::Parquet => "parquet",
+        Format::Arrow => "arrow",
     }
 }
 
@@ -163,6 +239,7 @@ const fn store_format(format: Format) -> tieline_store::Format {
         Format::Csv => tieline_store::Format::Csv,
         Format::Json => tieline_store::Format::Json,
         Format::Parquet => tieline_store::Format::Parquet,
+        Format::Arrow => tieline_store::Format::Arrow,
     }
 }
 
@@ -211,13 +288,6 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000 => format!("{} kB", bytes / 1000),
-        1_000_000.. => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
     }
 }
 

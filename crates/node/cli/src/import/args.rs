@@ -1,5 +1,6 @@
 //! The command line of `tieline import`.
 
+use crate::args::HttpArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -8,6 +9,54 @@ use std::path::PathBuf;
 pub enum ImportVerb {
     /// Make a configuration and point lists from those of a VOLTTRON platform driver; say what became of each line
     Volttron(VolttronArgs),
+    /// Move what a VOLTTRON historian has stored into a history; say what became of each topic. It can be interrupted and repeated
+    VolttronHistory(Box<VolttronHistoryArgs>),
+}
+
+/// `tieline import volttron-history`.
+#[derive(Debug, Args)]
+pub struct VolttronHistoryArgs {
+    /// File of a SQLite historian, or the address of a database: postgresql://user@host/name, mongodb://user@host/name
+    #[arg(value_name = "FILE|ADDRESS")]
+    pub from: String,
+    /// File of the database's password
+    #[arg(long, value_name = "FILE")]
+    pub source_password_file: Option<PathBuf>,
+    /// Authorities that are trusted, where the address asks for TLS [default: those of the system]
+    #[arg(long, value_name = "FILE")]
+    pub source_authorities: Option<PathBuf>,
+    /// Prefix of the tables, as table_prefix of the historian
+    #[arg(long, value_name = "NAME")]
+    pub table_prefix: Option<String>,
+    /// Table of values [default: data]
+    #[arg(long, value_name = "NAME")]
+    pub data_table: Option<String>,
+    /// Table of topics [default: topics]
+    #[arg(long, value_name = "NAME")]
+    pub topics_table: Option<String>,
+    /// Table of metadata, where topics have none [default: meta]
+    #[arg(long, value_name = "NAME")]
+    pub meta_table: Option<String>,
+    /// Topics that begin with OLD begin with NEW in the history; the longest OLD counts
+    #[arg(long, value_name = "OLD=NEW", value_parser = renamed)]
+    pub map: Vec<(String, String)>,
+    /// Read everything and print the report, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// File that says how far the import is [default: volttron-history.state, in the folder of --data where there is one]
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Begin at the first value, whatever the file says
+    #[arg(long)]
+    pub restart: bool,
+    /// Print the report as a JSON array
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Write to the data folder of a node that is stopped instead of to a node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
 }
 
 /// `tieline import volttron`.
@@ -36,4 +85,10 @@ fn router(text: &str) -> Result<(u16, String), String> {
     parsed
         .map(|(network, address)| (network, address.to_owned()))
         .ok_or_else(|| "expected one like 12=10.0.0.9".to_owned())
+}
+
+fn renamed(text: &str) -> Result<(String, String), String> {
+    let parsed =
+        text.split_once('=').map(|(old, new)| (old.trim_matches('/').to_owned(), new.trim_matches('/').to_owned()));
+    parsed.ok_or_else(|| "expected one like campus/building=site/building".to_owned())
 }

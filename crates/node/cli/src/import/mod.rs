@@ -1,6 +1,7 @@
-//! `tieline import`: configurations of other platforms.
+//! `tieline import`: configurations and histories of other platforms.
 
 pub mod args;
+mod historian;
 mod report;
 mod volttron;
 
@@ -26,6 +27,7 @@ const FILE: &str = "tieline.toml";
 pub fn import_all(verb: &ImportVerb) -> Result<ExitCode> {
     match verb {
         ImportVerb::Volttron(args) => volttron(args),
+        ImportVerb::VolttronHistory(args) => historian::import(args),
     }
 }
 

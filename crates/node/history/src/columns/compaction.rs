@@ -1,26 +1,29 @@
 //! Closed days become Parquet: a thread of its own reads what a day has in chunks, and writes it as one file, sorted by topic and
-//! time. The store enters the file in place of the chunks.
+//! time. The store enters the file in place of the chunks. Samples are deleted of closed days in the same way: another file is written
+//! without them.
 
 use super::folder_of;
 use super::parts;
 use super::source::{Loaded, Loader};
-use crate::store::StoreError;
+use crate::store::{Deletion, StoreError};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
-use tieline_core::{Filter, Timestamp};
+use tieline_core::Timestamp;
 use tieline_series::{Column, Span, Step, Sweep};
 use tieline_store::{
     ChunkRow, DAY_US, DayPlace, DayWriter, Extent, Fields, FileRow, INDEX_FILE, IndexReader, StoreError as FileError,
-    file_name,
+    WrittenDay, file_name,
 };
 
 /// Samples of one topic that are written together.
-const PIECE_SAMPLES: usize = 256 * 1024;
+pub(crate) const PIECE_SAMPLES: usize = 256 * 1024;
 
 /// A day on its way into a file.
 pub(super) struct Compaction {
     day: i32,
     path: PathBuf,
+    /// Whether samples are deleted.
+    is_deletion: bool,
     thread: JoinHandle<Result<Compacted, FileError>>,
 }
 
@@ -30,26 +33,36 @@ pub(super) struct Compacted {
     pub(super) rows: Vec<ChunkRow>,
     pub(super) replaced: Vec<ChunkRow>,
     pub(super) samples: u64,
+    pub(super) check: u32,
+    /// Samples that were left out because they are to be deleted.
+    pub(super) deleted: u64,
+    /// Samples that cannot be read, and stay where they are.
+    pub(super) damaged: u64,
 }
 
 impl Compaction {
-    /// Begins with a day. The file gets that number.
+    /// Begins with a day. The file gets that number. Samples that are to be deleted are left out.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(super) fn start(data: &Path, day: i32, number: u32) -> Result<Self, StoreError> {
+    pub(super) fn start(data: &Path, day: i32, number: u32, without: Option<Deletion>) -> Result<Self, StoreError> {
         let path = folder_of(data).join(file_name(number, Some(day)));
-        let (data, to) = (data.to_owned(), path.clone());
+        let (data, to, is_deletion) = (data.to_owned(), path.clone(), without.is_some());
         let thread = thread::Builder::new()
             .name("history-days".to_owned())
-            .spawn(move || compact(&data, day, number, &to))
+            .spawn(move || compact(&data, day, number, &to, without.as_ref()))
             .map_err(|error| StoreError::Failed(error.into()))?;
-        Ok(Self { day, path, thread })
+        Ok(Self { day, path, is_deletion, thread })
     }
 
     /// Which day.
     pub(super) const fn day(&self) -> i32 {
         self.day
+    }
+
+    /// Whether samples are deleted.
+    pub(super) const fn is_deletion(&self) -> bool {
+        self.is_deletion
     }
 
     /// What became of it, where it has ended.
@@ -71,15 +84,22 @@ impl Compaction {
     }
 }
 
-fn compact(data: &Path, day: i32, number: u32, path: &Path) -> Result<Compacted, FileError> {
+fn compact(
+    data: &Path,
+    day: i32,
+    number: u32,
+    path: &Path,
+    without: Option<&Deletion>,
+) -> Result<Compacted, FileError> {
     let index = IndexReader::open(&folder_of(data).join(INDEX_FILE))?;
     let mut loader = Loader::new(data);
-    let all = Filter::new("#").map_err(|error| FileError::Damaged(error.to_string()))?;
-    let mut out = Out { writer: DayWriter::create(path)?, places: Vec::new(), replaced: Vec::new() };
+    let mut out = Out::new(DayWriter::create(path)?);
     let start = Timestamp::from_micros(i64::from(day).saturating_mul(DAY_US));
     let end = Timestamp::from_micros(start.micros().saturating_add(DAY_US));
-    for (topic_number, topic) in index.topics(&all)? {
-        let chunks = index.chunks(topic_number, start, end)?;
+    for (topic_number, topic) in index.every_topic()? {
+        let mut chunks = index.chunks(topic_number, start, end)?;
+        out.without = without.filter(|what| what.topics.matches(&topic)).map(|what| (what.from, what.to));
+        out.drop_whole(&mut chunks);
         let spans: Vec<Span> = chunks.iter().map(|row| Span { first: row.first, last: row.last }).collect();
         let (mut sweep, mut piece) = (Sweep::new(&spans), Column::default());
         while let Some(step) = sweep.step() {
@@ -93,8 +113,10 @@ fn compact(data: &Path, day: i32, number: u32, path: &Path) -> Result<Compacted,
                 Some(Loaded::Damaged(_) | Loaded::Missing) => None,
                 None => None,
             };
-            if let (Some(row), Some(_)) = (one, &column) {
-                out.replaced.push(row.clone());
+            match (one, &column) {
+                (Some(row), Some(_)) => out.replaced.push(row.clone()),
+                (Some(row), None) if out.without.is_some() || row.day.is_some() => out.damaged += row.samples,
+                (Some(_) | None, _) => {}
             }
             match (step, column) {
                 (Step::Open(number), Some(column)) => sweep.open(number, column),
@@ -110,11 +132,28 @@ fn compact(data: &Path, day: i32, number: u32, path: &Path) -> Result<Compacted,
 
 struct Out {
     writer: DayWriter,
-    places: Vec<(DayPlace, ChunkRow)>,
+    places: Vec<ChunkRow>,
     replaced: Vec<ChunkRow>,
+    /// Which samples of the topic are deleted: from a time on, and before another.
+    without: Option<(Timestamp, Timestamp)>,
+    deleted: u64,
+    damaged: u64,
 }
 
 impl Out {
+    const fn new(writer: DayWriter) -> Self {
+        Self { writer, places: Vec::new(), replaced: Vec::new(), without: None, deleted: 0, damaged: 0 }
+    }
+
+    /// Leaves out chunks of which all samples are deleted: they need not be read.
+    fn drop_whole(&mut self, chunks: &mut Vec<ChunkRow>) {
+        let Some((from, to)) = self.without else { return };
+        for row in chunks.extract_if(.., |row| row.first >= from && row.last < to) {
+            self.deleted += row.samples;
+            self.replaced.push(row);
+        }
+    }
+
     fn add(
         &mut self,
         topic: &tieline_core::Topic,
@@ -122,7 +161,14 @@ impl Out {
         piece: &mut Column,
         column: &Column,
     ) -> Result<(), FileError> {
-        piece.append(column);
+        match self.without.map(|(from, to)| (column.count_before(from), column.count_before(to))) {
+            Some((start, end)) if start < end => {
+                self.deleted += (end - start) as u64;
+                piece.append(&column.range(0..start));
+                piece.append(&column.range(end..column.len()));
+            }
+            Some(_) | None => piece.append(column),
+        }
         if piece.len() >= PIECE_SAMPLES {
             self.write(topic, number, std::mem::take(piece))?;
         }
@@ -134,26 +180,38 @@ impl Out {
         let (samples, summary) = (piece.len() as u64, parts::encode(&piece));
         let tieline_series::Fields { times, kinds, qualities, floats, integers, blobs } = piece.into();
         let place = self.writer.add(topic, Fields { times, kinds, qualities, floats, integers, blobs })?;
-        let extent = Extent { file: 0, offset: u64::from(place.group) << 32 | u64::from(place.row), bytes: 0 };
-        let row = ChunkRow { number: 0, topic: number, first, last, extent, samples, summary, day: None };
-        self.places.push((place, row));
+        let extent = Extent { file: 0, offset: place_number(place), bytes: 0 };
+        self.places.push(ChunkRow { number: 0, topic: number, first, last, extent, samples, summary, day: None });
         Ok(())
     }
 
-    /// Every row of the index has a share of the file.
     fn finish(self, day: i32, number: u32) -> Result<Compacted, FileError> {
-        let Self { writer, places, replaced } = self;
-        let bytes = writer.finish()?;
-        let all: u64 = places.iter().map(|(place, _)| u64::from(place.rows)).sum();
-        let (mut given, mut done) = (0, 0);
-        let share = |(place, row): (DayPlace, ChunkRow)| {
-            done += u64::from(place.rows);
-            let upto = u64::try_from(u128::from(bytes) * u128::from(done) / u128::from(all.max(1))).unwrap_or(bytes);
-            let share = u32::try_from(upto - given).unwrap_or(u32::MAX);
-            given = upto;
-            ChunkRow { extent: Extent { file: number, bytes: share, ..row.extent }, day: Some(day), ..row }
-        };
-        let rows: Vec<ChunkRow> = places.into_iter().map(share).collect();
-        Ok(Compacted { file: FileRow { number, bytes, day: Some(day) }, rows, replaced, samples: all })
+        let Self { writer, places, replaced, deleted, damaged, .. } = self;
+        let WrittenDay { bytes, check } = writer.finish()?;
+        let file = FileRow { number, bytes, day: Some(day) };
+        let samples = places.iter().map(|row| row.samples).sum();
+        let rows = share(places, file);
+        Ok(Compacted { file, rows, replaced, samples, check, deleted, damaged })
     }
+}
+
+/// A place in a day file, as the index has it.
+pub(crate) fn place_number(place: DayPlace) -> u64 {
+    u64::from(place.group) << 32 | u64::from(place.row)
+}
+
+/// Every row of the index has a share of its day file, by its samples.
+pub(crate) fn share(rows: Vec<ChunkRow>, file: FileRow) -> Vec<ChunkRow> {
+    let all: u64 = rows.iter().map(|row| row.samples).sum();
+    let (mut given, mut done) = (0, 0);
+    let share = |row: ChunkRow| {
+        done += row.samples;
+        let upto = u128::from(file.bytes) * u128::from(done) / u128::from(all.max(1));
+        let upto = u64::try_from(upto).unwrap_or(file.bytes);
+        // A file is there for as long as one of its rows is: each has a byte.
+        let share = u32::try_from(upto - given).unwrap_or(u32::MAX).max(1);
+        given = upto;
+        ChunkRow { extent: Extent { file: file.number, bytes: share, ..row.extent }, day: file.day, ..row }
+    };
+    rows.into_iter().map(share).collect()
 }

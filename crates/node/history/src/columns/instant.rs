@@ -40,12 +40,12 @@ pub struct Latest<'r> {
 impl<'r> Latest<'r> {
     pub(super) fn new(
         reader: &'r HistoryReader,
-        filter: &Filter,
+        filters: &[Filter],
         time: Timestamp,
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<Self, StoreError> {
         let cutoff = reader.cutoff().unwrap_or(Timestamp::from_micros(i64::MIN));
-        let (topics, journaled) = list(reader, std::slice::from_ref(filter), is_meant)?;
+        let (topics, journaled) = list(reader, filters, is_meant)?;
         let (chunks, topics) = (ChunkReader::new(reader.loader()), topics.into());
         let (group, heads) = (VecDeque::new(), ColumnsOf::new());
         Ok(Self { reader, chunks, time, cutoff, topics, group, heads, journaled, is_over: false })

@@ -40,7 +40,7 @@ impl Live {
     }
 
     /// Does something with the heads of an open store.
-    pub(super) fn with<T: Default>(&self, act: impl FnOnce(&mut Heads) -> T) -> T {
+    pub(crate) fn with<T: Default>(&self, act: impl FnOnce(&mut Heads) -> T) -> T {
         lock(&self.0).as_mut().map(|open| act(&mut open.heads)).unwrap_or_default()
     }
 

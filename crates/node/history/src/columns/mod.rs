@@ -10,22 +10,24 @@
 //! meanwhile is met twice, and equal samples of one time are one.
 
 mod chunk_reader;
-mod compaction;
+pub(crate) mod compaction;
+mod deletion;
 pub(crate) mod fill;
 pub(crate) mod instant;
 mod listing;
 pub(crate) mod live;
 mod migration;
-mod parts;
+pub(crate) mod parts;
 pub(crate) mod question;
 pub(crate) mod reader;
 pub(crate) mod rows;
-mod source;
+pub(crate) mod source;
+pub(crate) mod state_rows;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
-use crate::store::{Entry, Migration, Retained, Retention, Size, Store, StoreError};
+use crate::store::{Deleting, Deletion, Entry, Migration, Progress, Retained, Retention, Size, Store, StoreError};
 use compaction::{Compacted, Compaction};
 use live::Live;
 use migration::Mover;
@@ -35,7 +37,8 @@ use tieline_core::{Storage, Timestamp};
 use tieline_journal::Seq;
 use tieline_series::{Column, HeadLimits, Heads, Origin, Sample, Sealed, encode};
 use tieline_store::{
-    ChunkFiles, ChunkRow, DAY_US, Extent, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved, file_name,
+    ChunkFiles, ChunkRow, ClosedDay, DAY_US, Extent, FileRow, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved,
+    file_name, history_files,
 };
 
 /// Bytes of heads that are written, synced and committed together, give or take a head: what comes in waits meanwhile.
@@ -49,6 +52,8 @@ const MERGED_AFTER: Duration = Duration::from_secs(6 * 3600);
 /// Microseconds of an hour: chunks and the parts of a day file begin with one.
 const HOUR_US: i64 = 3_600_000_000;
 const MICROSECOND: Duration = Duration::from_micros(1);
+/// Why days are neither closed nor changed.
+const MOVING: &str = "the history of an earlier release is being moved, expected it to be done: tieline status";
 /// How far the bound of age moves before chunks are looked for that are behind it.
 const CUTOFF_STEP: Duration = Duration::from_secs(60);
 
@@ -56,7 +61,7 @@ const CUTOFF_STEP: Duration = Duration::from_secs(60);
 pub(crate) struct Columns<S> {
     files: ChunkFiles<S>,
     index: Index,
-    live: Live,
+    pub(crate) live: Live,
     /// Where the index is.
     position: Seq,
     /// The record up to which samples were taken.
@@ -65,6 +70,10 @@ pub(crate) struct Columns<S> {
     mover: Option<Mover>,
     data: PathBuf,
     compaction: Option<Compaction>,
+    /// While samples are deleted no day is closed otherwise.
+    is_deleting: bool,
+    /// Days that ended before this are closed without waiting for late samples.
+    closed_by: Option<Timestamp>,
     sealed_at: Option<Timestamp>,
     chunks: u64,
     written_bytes: u64,
@@ -99,12 +108,18 @@ impl<S: Storage> Columns<S> {
         memory_bytes: usize,
         file_bytes: u64,
     ) -> Result<Self, StoreError> {
-        let mut index = Index::open(&folder_of(data).join(INDEX_FILE))?;
+        let (mut storage, path) = (storage, folder_of(data).join(INDEX_FILE));
+        if !path.exists() && !history_files(&mut storage).map_err(tieline_store::StoreError::from)?.is_empty() {
+            // A new index would know none of the files.
+            let words = format!("{INDEX_FILE} is lost; tieline history repair makes it again of the other files");
+            return Err(tieline_store::StoreError::Damaged(words).into());
+        }
+        let mut index = Index::open(&path)?;
         let files = ChunkFiles::open(storage, &index.files()?, index.last_file()?, file_bytes)?;
         let mover = Mover::open(data, &mut index)?;
         let position = Seq(index.position()?);
         live.open(Heads::new(HeadLimits { bytes_max: memory_bytes, ..HeadLimits::default() }));
-        Ok(Self {
+        let mut store = Self {
             files,
             index,
             live,
@@ -114,35 +129,69 @@ impl<S: Storage> Columns<S> {
             mover,
             data: data.to_owned(),
             compaction: None,
+            is_deleting: false,
+            closed_by: None,
             sealed_at: None,
             chunks: 0,
             written_bytes: 0,
             closed_days: 0,
             memory_bytes,
             numbers: Vec::new(),
-        })
+        };
+        // What an earlier process was about to do when it ended.
+        store.erase()?;
+        let empty = store.index.empty_files()?;
+        store.drop_files(&empty)?;
+        Ok(store)
+    }
+
+    /// Files of which no chunk is left are removed, then forgotten.
+    fn drop_files(&mut self, files: &[FileRow]) -> Result<(), StoreError> {
+        self.files.remove(files).map_err(tieline_store::StoreError::from)?;
+        Ok(self.index.forget(files)?)
     }
 
     /// A day file takes the place of the chunks that it was made of.
-    fn enter_day(&mut self, day: i32, done: Compacted, now: Timestamp) -> Result<(), StoreError> {
-        let Compacted { file, rows, replaced, samples } = done;
-        let entered = self.index.commit_day(file, &rows, &replaced, now.later(MERGED_AFTER));
+    fn enter_day(&mut self, day: i32, done: &Compacted, erases: bool, now: Timestamp) -> Result<(), StoreError> {
+        let Compacted { file, check, .. } = *done;
+        let ready = now.later(MERGED_AFTER);
+        let closed = ClosedDay { file, check, rows: &done.rows, replaced: &done.replaced, ready, erases };
+        let entered = self.index.commit_day(&closed);
         if entered.is_err() {
             // Another is written the next time.
             self.files.remove(&[file]).map_err(tieline_store::StoreError::from)?;
         }
         let empty = entered?;
-        self.files.remove(&empty).map_err(tieline_store::StoreError::from)?;
-        self.index.forget(&empty)?;
+        if erases {
+            self.erase()?;
+        }
+        self.drop_files(&empty)?;
         self.written_bytes += file.bytes;
         self.closed_days += 1;
         tracing::info!(
             file = file_name(file.number, Some(day)),
-            samples,
+            samples = done.samples,
             bytes = file.bytes,
             "a day of the history is closed"
         );
         Ok(())
+    }
+
+    /// Enters the day that is written, where it is whole; says what became of it.
+    fn poll_day(&mut self, now: Timestamp) -> Result<Option<Compacted>, StoreError> {
+        let Some(compaction) = self.compaction.take() else { return Ok(None) };
+        let (day, erases) = (compaction.day(), compaction.is_deletion());
+        match compaction.poll() {
+            Err(under_way) => {
+                self.compaction = Some(under_way);
+                Ok(None)
+            }
+            Ok(done) => {
+                let done = done?;
+                self.enter_day(day, &done, erases, now)?;
+                Ok(Some(done))
+            }
+        }
     }
 
     /// Writes what is sealed. What could not be written stays in memory, and can be read there.
@@ -201,8 +250,9 @@ impl<S: Storage> Columns<S> {
                 rows.push(ChunkRow { number: 0, topic, first, last, extent, samples, summary: words, day: None });
             }
         }
-        let index = &mut self.index;
-        let (file, start) = self.files.append(&bytes, || index.new_file())?;
+        let chunks: Vec<(u32, u32)> = rows.iter().map(|row| (row.topic, row.extent.bytes)).collect();
+        let index = &self.index;
+        let (file, start) = self.files.append(&chunks, &bytes, || index.new_file(), |topics| index.names(topics))?;
         for row in &mut rows {
             row.extent = Extent { file, offset: start + row.extent.offset, ..row.extent };
         }
@@ -271,8 +321,7 @@ impl<S: Storage + Send> Store for Columns<S> {
         self.live.with(|heads| heads.seal_ending_before(cutoff));
         self.flush()?;
         let removed = self.index.remove_before(cutoff, samples_max)?;
-        self.files.remove(&removed.files).map_err(tieline_store::StoreError::from)?;
-        self.index.forget(&removed.files)?;
+        self.drop_files(&removed.files)?;
         if !removed.more {
             self.cutoff = by_age.or(self.cutoff);
         }
@@ -281,19 +330,20 @@ impl<S: Storage + Send> Store for Columns<S> {
     }
 
     fn compact(&mut self, now: Timestamp) -> Result<bool, StoreError> {
-        if let Some(compaction) = self.compaction.take() {
-            let day = compaction.day();
-            match compaction.poll() {
-                Err(under_way) => self.compaction = Some(under_way),
-                Ok(done) => self.enter_day(day, done?, now)?,
-            }
+        if self.compaction.is_some() {
+            self.poll_day(now)?;
             return Ok(true);
+        }
+        if self.is_deleting {
+            return Ok(false);
         }
         // What an earlier release has is moved first, lest days are written twice.
         if self.mover.is_some() {
             return Ok(false);
         }
-        let closed = now.micros().saturating_sub(micros(CLOSED_AFTER)).div_euclid(DAY_US);
+        let ended = now.micros().saturating_sub(micros(CLOSED_AFTER));
+        let ended = self.closed_by.map_or(ended, |by| ended.max(by.micros()));
+        let closed = ended.div_euclid(DAY_US);
         let before = i32::try_from(closed).unwrap_or(i32::MAX);
         if self.sealed_at.is_none_or(|last| now >= last.later(SEALED_EVERY) || now < last) {
             // What closed days have in memory becomes chunks.
@@ -303,7 +353,7 @@ impl<S: Storage + Send> Store for Columns<S> {
         }
         let Some(day) = self.index.open_day(before, now)? else { return Ok(false) };
         let number = self.index.new_file()?;
-        self.compaction = Some(Compaction::start(&self.data, day, number)?);
+        self.compaction = Some(Compaction::start(&self.data, day, number, None)?);
         Ok(true)
     }
 
@@ -314,6 +364,22 @@ impl<S: Storage + Send> Store for Columns<S> {
             self.mover = Some(mover);
         }
         left
+    }
+
+    fn delete(&mut self, what: &Deletion, deleting: &mut Deleting, now: Timestamp) -> Result<Progress, StoreError> {
+        let step = self.delete_some(what, deleting, now);
+        self.is_deleting = matches!(step, Ok(Progress::More | Progress::Waits));
+        step
+    }
+
+    fn close_days(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.mover.is_some() {
+            return Err(StoreError::Failed(MOVING.into()));
+        }
+        self.index.ready_days()?;
+        self.sealed_at = None;
+        self.closed_by = Some(now);
+        Ok(())
     }
 
     fn size(&self) -> Size {

@@ -15,7 +15,7 @@ pub(super) struct Part {
 }
 
 /// The hours of a column as the index has them.
-pub(super) fn encode(column: &Column) -> Vec<u8> {
+pub(crate) fn encode(column: &Column) -> Vec<u8> {
     let mut out = Vec::new();
     let hours: Vec<Column> = column.cut_every(HOUR_US).collect();
     varint::put_len(&mut out, hours.len());

@@ -7,14 +7,16 @@ use super::live::{ColumnsOf, Live};
 use super::question::HistoryQuery;
 use super::rows::Rows;
 use super::source::Loader;
+use super::state_rows::States;
 use crate::store_thread::entry_of;
-use std::collections::BTreeMap;
+use crate::tools::stats::Taken;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tieline_core::{Filter, Timestamp, Topic};
 use tieline_journal::{Item, Reader, Seq, decode};
 use tieline_series::{Column, Sample};
-use tieline_store::{FolderStorage, INDEX_FILE, IndexReader, JOURNAL_FOLDER, StoreError};
+use tieline_store::{ChunkRow, FolderStorage, INDEX_FILE, IndexReader, JOURNAL_FOLDER, StoreError};
 
 /// Where a history is, and its samples that are in no chunk yet. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -54,11 +56,11 @@ impl HistorySource {
 pub struct HistoryReader {
     data: PathBuf,
     live: Live,
-    pub(super) index: IndexReader,
+    pub(crate) index: IndexReader,
 }
 
 /// Samples by topic.
-pub(super) type Columns = BTreeMap<Topic, Arc<Column>>;
+pub(crate) type Columns = BTreeMap<Topic, Arc<Column>>;
 
 impl HistoryReader {
     /// Opens the history of a data folder.
@@ -98,11 +100,46 @@ impl HistoryReader {
         time: Timestamp,
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<Latest<'_>, StoreError> {
-        Latest::new(self, filter, time, is_meant)
+        Latest::new(self, std::slice::from_ref(filter), time, is_meant)
     }
 
-    pub(super) fn loader(&self) -> Loader {
+    /// Answers how long each topic was in each state between two times, in all or in buckets. A state stands until the next sample,
+    /// and the last one until the end; after a bad sample it is unknown.
+    ///
+    /// # Errors
+    /// The question is none, a topic has too many states, or a file failed.
+    pub fn states(&self, query: HistoryQuery) -> Result<States<'_>, StoreError> {
+        States::new(self, query)
+    }
+
+    pub(crate) fn loader(&self) -> Loader {
         Loader::new(&self.data)
+    }
+
+    pub(crate) fn files(&self) -> FolderStorage {
+        FolderStorage::reading(&folder_of(&self.data))
+    }
+
+    /// A file of the history.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        folder_of(&self.data).join(name)
+    }
+
+    /// What a store of this process has in memory, by the number of the topic; nothing where none is open.
+    pub(crate) fn waiting(&self) -> HashMap<u32, Taken> {
+        self.live.with(|heads| {
+            let mut waiting = HashMap::<u32, Taken>::new();
+            for (topic, column) in heads.all() {
+                waiting.entry(topic).or_default().add(Taken::waiting(column.len() as u64, column.span()));
+            }
+            waiting
+        })
+    }
+
+    /// Whether a chunk is where the index said: it may have been removed since, or be in another file.
+    pub(crate) fn is_there(&self, row: &ChunkRow) -> Result<bool, StoreError> {
+        let there = self.index.chunks(row.topic, row.first, row.first.later(super::MICROSECOND))?;
+        Ok(there.iter().any(|other| other.extent == row.extent))
     }
 
     /// From where on samples are shown.
@@ -110,7 +147,7 @@ impl HistoryReader {
         self.live.cutoff()
     }
 
-    pub(super) fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.live.is_open()
     }
 
@@ -126,7 +163,7 @@ impl HistoryReader {
 
     /// Samples that the journal has and the index may not: those of records behind its position. Records that are let go of meanwhile
     /// are in the index by then.
-    pub(super) fn journaled(&self, filters: &[Filter]) -> Result<Columns, StoreError> {
+    pub(crate) fn journaled(&self, filters: &[Filter]) -> Result<Columns, StoreError> {
         const END: Seq = Seq(u64::MAX - 1);
         let position = Seq(self.index.position()?);
         let mut reader = Reader::new(FolderStorage::reading(&self.data.join(JOURNAL_FOLDER)), position.next());

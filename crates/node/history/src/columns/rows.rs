@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Point, Timestamp, Topic};
 use tieline_series::{Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Samples, Step, Summary, Sweep};
-use tieline_store::{DAY_US, Row, StoreError};
+use tieline_store::{Answer, DAY_US, Fields, Piece, Row, StoreError};
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
@@ -57,9 +57,31 @@ impl Iterator for Rows<'_> {
         if self.left == 0 {
             return None;
         }
-        let row = self.find().transpose()?;
+        let row = match &mut self.timeline {
+            Some(timeline) => timeline.find(),
+            None => self.find(Walk::row),
+        };
+        let row = row.transpose()?;
         self.left = if row.is_ok() { self.left - 1 } else { 0 };
         Some(row)
+    }
+}
+
+impl Answer for Rows<'_> {
+    fn topics(&self) -> Vec<Topic> {
+        let walked = self.walk.iter().map(|walk| walk.topic.clone());
+        let waiting = self.topics.iter().map(|recorded| recorded.topic.clone());
+        walked.chain(waiting).chain(self.timeline.iter().flat_map(|timeline| timeline.topics())).collect()
+    }
+
+    fn piece(&mut self) -> Option<Result<Piece, StoreError>> {
+        if self.timeline.is_some() || self.left == 0 {
+            return self.next().map(|row| row.map(Piece::Row));
+        }
+        let count_max = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let piece = self.find(|walk| walk.piece(count_max)).transpose()?;
+        self.left = piece.as_ref().map_or(0, |piece| self.left - piece.rows() as u64);
+        Some(piece)
     }
 }
 
@@ -99,13 +121,11 @@ impl<'r> Rows<'r> {
         self.timeline.as_ref().map_or(self.chunks.damaged(), |timeline| timeline.damaged())
     }
 
-    fn find(&mut self) -> Result<Option<Row>, StoreError> {
-        if let Some(timeline) = &mut self.timeline {
-            return timeline.find();
-        }
+    /// Finds what `take` takes of a topic's rows.
+    fn find<T>(&mut self, take: impl Fn(&mut Walk) -> Option<T>) -> Result<Option<T>, StoreError> {
         loop {
             // Most rows are ready.
-            if let Some(row) = self.walk.as_mut().and_then(Walk::row) {
+            if let Some(row) = self.walk.as_mut().and_then(&take) {
                 return Ok(Some(row));
             }
             let Some(mut walk) = self.walk.take() else {
@@ -305,6 +325,19 @@ impl Walk {
                 buckets.has_done() || filler.as_ref().is_some_and(|filler| self.is_finished && !filler.is_finished())
             }
         }
+    }
+
+    /// The samples that come next, so many at most; or a row.
+    fn piece(&mut self, count_max: usize) -> Option<Piece> {
+        if let Out::Samples { ready, .. } = &mut self.out
+            && ready.time().is_some_and(|time| self.skip.is_none_or(|(place, _)| place < time.micros()))
+            && let Some(column) = ready.cut(count_max)
+        {
+            let tieline_series::Fields { times, kinds, qualities, floats, integers, blobs } = column.into();
+            let fields = Fields { times, kinds, qualities, floats, integers, blobs };
+            return Some(Piece::Samples(self.topic.clone(), fields));
+        }
+        self.row().map(Piece::Row)
     }
 
     fn row(&mut self) -> Option<Row> {

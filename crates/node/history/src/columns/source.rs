@@ -61,7 +61,7 @@ impl Source {
 }
 
 /// What became of reading samples.
-pub(super) enum Loaded {
+pub(crate) enum Loaded {
     Column(Arc<Column>),
     /// They are not where the index said: lost, or moved since.
     Missing,
@@ -70,7 +70,7 @@ pub(super) enum Loaded {
 }
 
 /// Reads samples, and keeps what it read last: hours of a day follow one another.
-pub(super) struct Loader {
+pub(crate) struct Loader {
     folder: PathBuf,
     files: FolderStorage,
     day_file: Option<(u32, DayFile)>,
@@ -78,7 +78,7 @@ pub(super) struct Loader {
 }
 
 impl Loader {
-    pub(super) fn new(data: &Path) -> Self {
+    pub(crate) fn new(data: &Path) -> Self {
         let folder = folder_of(data);
         Self { files: FolderStorage::reading(&folder), folder, day_file: None, last: None }
     }
@@ -102,7 +102,7 @@ impl Loader {
     ///
     /// # Errors
     /// The folder failed.
-    pub(super) fn chunk(&mut self, row: &ChunkRow) -> Result<Loaded, StoreError> {
+    pub(crate) fn chunk(&mut self, row: &ChunkRow) -> Result<Loaded, StoreError> {
         if let Some((_, column)) = self.last.as_ref().filter(|(extent, _)| *extent == row.extent) {
             return Ok(Loaded::Column(Arc::clone(column)));
         }
@@ -140,14 +140,22 @@ impl Loader {
         let halves = |offset: u64| (u32::try_from(offset >> 32), u32::try_from(offset & u64::from(u32::MAX)));
         let (Ok(group), Ok(first)) = halves(row.extent.offset) else { return Ok(None) };
         let rows = u32::try_from(row.samples).unwrap_or(u32::MAX);
-        match file.read(DayPlace { group, row: first, rows }) {
-            Ok(fields) => {
-                let tieline_store::Fields { times, kinds, qualities, floats, integers, blobs } = fields;
-                let column = Column::try_from(Fields { times, kinds, qualities, floats, integers, blobs });
-                Ok(Some(column.map_err(|error| error.to_string())))
-            }
-            Err(StoreError::Damaged(why)) => Ok(Some(Err(why))),
-            Err(error) => Err(error),
+        read_part(file, DayPlace { group, row: first, rows }).map(Some)
+    }
+}
+
+/// The samples at a place of a day file, or what is wrong with them.
+///
+/// # Errors
+/// The file failed.
+pub(crate) fn read_part(file: &DayFile, place: DayPlace) -> Result<Result<Column, String>, StoreError> {
+    match file.read(place) {
+        Ok(fields) => {
+            let tieline_store::Fields { times, kinds, qualities, floats, integers, blobs } = fields;
+            let column = Column::try_from(Fields { times, kinds, qualities, floats, integers, blobs });
+            Ok(column.map_err(|error| error.to_string()))
         }
+        Err(StoreError::Damaged(why)) => Ok(Err(why)),
+        Err(error) => Err(error),
     }
 }

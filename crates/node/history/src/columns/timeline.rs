@@ -11,7 +11,7 @@ use super::question::{HistoryQuery, Order};
 use super::reader::HistoryReader;
 use super::rows::Rows;
 use std::vec;
-use tieline_core::Timestamp;
+use tieline_core::{Timestamp, Topic};
 use tieline_store::{Place, Row, StoreError};
 
 /// Samples of a slice in memory.
@@ -67,6 +67,10 @@ impl<'r> Timeline<'r> {
             Slice::Sorted(_) => self.damaged,
             Slice::Read(rows) => self.damaged + rows.damaged(),
         }
+    }
+
+    pub(super) fn topics(&self) -> impl Iterator<Item = Topic> {
+        self.topics.iter().map(|recorded| recorded.topic.clone())
     }
 
     pub(super) fn find(&mut self) -> Result<Option<Row>, StoreError> {

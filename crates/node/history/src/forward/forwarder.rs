@@ -36,8 +36,9 @@ pub(crate) struct Forwarder {
     /// The journal's folder.
     folder: PathBuf,
     identity: Identity,
-    /// The last record that was durable when the journal was opened.
-    opened: Seq,
+    /// The last record that the journal shares with what the database may have: that of the restored folder, or the last that was durable
+    /// when the journal was opened.
+    shared: Seq,
     /// Where it reads; none without a connection.
     reader: Option<Reader<FolderStorage>>,
     /// What was read while the batch before it was written.
@@ -75,6 +76,7 @@ impl Forwarder {
         std::fs::create_dir_all(&databases)?;
         let identity = Identity::open(databases.join(format!("{}.journal", forwarding.name)))?;
         let opened = board.wait(Duration::ZERO, |_| true, |notes| notes.opened);
+        let shared = Seq(identity.restored_at(opened.0)?.unwrap_or(opened.0));
         let (rows_max, written) = (forwarding.batch_rows, VecDeque::new());
         let (reader, ahead, known, singly) = (None, None, false, 0);
         Ok(Self {
@@ -83,7 +85,7 @@ impl Forwarder {
             board,
             folder,
             identity,
-            opened,
+            shared,
             reader,
             ahead,
             known,
@@ -125,19 +127,24 @@ impl Forwarder {
     fn connect(&mut self) -> Result<(), DatabaseError> {
         let system = |error: std::io::Error| DatabaseError::Refused(error.to_string());
         let mut position = self.forwarding.database.connect(self.identity.name())?;
-        if !self.known && position.is_some_and(|seq| seq > self.opened.0) {
-            // This journal never had these records: its folder was restored from a copy.
+        if !self.known && position.is_some_and(|seq| seq > self.shared.0) {
+            // This journal never had these records: its folder was restored from a copy. The name changes once the database has a
+            // position for it, which says that it has all before.
             let name = self.forwarding.name.as_str();
             warn!(
                 database = name,
                 position,
-                journal = self.opened.0,
+                journal = self.shared.0,
                 "the database is ahead of the journal: a new count begins"
             );
-            self.identity.renew().map_err(system)?;
-            self.forwarding.database.connect(self.identity.name())?;
-            self.forwarding.database.write(&[], self.opened.0)?;
-            position = Some(self.opened.0);
+            let other = Identity::another().map_err(system)?;
+            self.forwarding.database.connect(&other)?;
+            self.forwarding.database.write(&[], self.shared.0)?;
+            self.identity.rename(other).map_err(system)?;
+            position = Some(self.shared.0);
+        }
+        if !self.known {
+            self.identity.forget_restored().map_err(system)?;
         }
         let storage = FolderStorage::open(&self.folder).map_err(system)?;
         let first = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.journal_first);
@@ -246,10 +253,12 @@ impl Forwarder {
         } else if batch.is_full && took < self.forwarding.timeout / 16 {
             self.rows_max = (self.rows_max * 2).min(self.forwarding.batch_rows);
         }
+        let rejected = self.forwarding.database.take_rejected();
         self.board.note(|notes| {
             let status = &mut notes.forwarding[self.index].status;
             status.batches += 1;
-            status.written_points += batch.rows.len() as u64 - skipped;
+            status.written_points += (batch.rows.len() as u64).saturating_sub(skipped + rejected);
+            status.rejected_points += rejected;
             status.skipped_points += skipped;
             status.missing_records += batch.missing;
             status.last_batch = took;

@@ -4,9 +4,13 @@
 //! must not be believed: it would leave out samples. So each database's positions have the name of the past that they belong to, made at
 //! random and kept in the data folder.
 
+use super::DATABASES_FOLDER;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// How the file ends that says up to which record the journal was restored; it has nothing until the first start since.
+const RESTORED: &str = "restored";
 
 /// The name, and its file.
 #[derive(Debug)]
@@ -33,29 +37,89 @@ impl Identity {
         &self.name
     }
 
+    /// A name for another past.
+    ///
+    /// # Errors
+    /// The system gives no random number.
+    pub(super) fn another() -> io::Result<String> {
+        let mut random = [0; 16];
+        File::open("/dev/urandom")?.read_exact(&mut random)?;
+        Ok(format!("{:032x}", u128::from_le_bytes(random)))
+    }
+
     /// Another past begins.
     ///
     /// # Errors
     /// The folder cannot be written; the old name stays.
-    pub(super) fn renew(&mut self) -> io::Result<()> {
-        *self = Self::renewed(self.path.clone())?;
+    pub(super) fn rename(&mut self, name: String) -> io::Result<()> {
+        replace(&self.path, &name)?;
+        self.name = name;
         Ok(())
     }
 
     fn renewed(path: PathBuf) -> io::Result<Self> {
-        let mut random = [0; 16];
-        File::open("/dev/urandom")?.read_exact(&mut random)?;
-        let name = format!("{:032x}", u128::from_le_bytes(random));
-        let next = path.with_extension("next");
-        let mut file = File::create(&next)?;
-        writeln!(file, "{name}")?;
-        file.sync_all()?;
-        fs::rename(&next, &path)?;
-        if let Some(folder) = path.parent() {
-            File::open(folder)?.sync_all()?;
-        }
+        let name = Self::another()?;
+        replace(&path, &name)?;
         Ok(Self { path, name })
     }
+
+    /// The last record that the journal had when the data folder was restored; none where it was not, or all is well since. `opened` is the
+    /// last record now.
+    ///
+    /// # Errors
+    /// The folder cannot be read or written.
+    pub(super) fn restored_at(&self, opened: u64) -> io::Result<Option<u64>> {
+        let path = self.path.with_extension(RESTORED);
+        match fs::read_to_string(&path) {
+            Ok(text) => match text.trim_end().parse() {
+                Ok(last) => Ok(Some(last)),
+                // The first start since.
+                Err(_) => replace(&path, &opened.to_string()).map(|()| Some(opened)),
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The database has been asked since the data folder was restored.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub(super) fn forget_restored(&self) -> io::Result<()> {
+        match fs::remove_file(self.path.with_extension(RESTORED)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Notes that a data folder was restored: a database may have records of its journal that the journal has not, and others that get the
+/// same sequences.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn note_restored(data: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(data.join(DATABASES_FOLDER)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "journal") {
+            File::create(path.with_extension(RESTORED))?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
+/// Replaces a file durably.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let next = path.with_extension("next");
+    let mut file = File::create(&next)?;
+    writeln!(file, "{text}")?;
+    file.sync_all()?;
+    fs::rename(&next, path)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn is_name(text: &str) -> bool {

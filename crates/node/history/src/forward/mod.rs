@@ -16,6 +16,7 @@ mod status;
 mod tests;
 
 pub(crate) use forwarder::Forwarder;
+pub use identity::note_restored;
 pub use status::DatabaseStatus;
 pub(crate) use status::ForwardNotes;
 

@@ -192,6 +192,59 @@ fn a_database_that_is_restored_gets_what_the_journal_has() {
     assert!(status.failures >= 1 && status.connects >= 2, "{status:?}");
 }
 
+/// A data folder is restored from a copy; the database is not. What was recorded before the copy and after the restore is there once, and
+/// so is what only the database has, whether the database is reached at the first start or after many records and a restart.
+#[test]
+fn a_data_folder_that_is_restored_writes_each_sample_once() {
+    for is_away_at_first in [false, true] {
+        let (folder, world) = (tempfile::tempdir().unwrap(), Arc::new(Mutex::new(World::default())));
+        let writer = open(folder.path(), &world, 1 << 20);
+        record(&writer, 0..20);
+        wait_written(&writer);
+        drop(writer);
+        let restored = tempfile::tempdir().unwrap();
+        copy(folder.path(), restored.path());
+        let writer = open(folder.path(), &world, 1 << 20);
+        record(&writer, 20..60);
+        wait_written(&writer);
+        drop(writer);
+        crate::note_restored(restored.path()).unwrap();
+        world.lock().unwrap().is_away = is_away_at_first;
+        let mut writer = open(restored.path(), &world, 1 << 20);
+        if is_away_at_first {
+            // More records than the other journal had, so that sequences say nothing.
+            record(&writer, 60..200);
+            drop(writer);
+            writer = open(restored.path(), &world, 1 << 20);
+            world.lock().unwrap().is_away = false;
+        }
+        record(&writer, 200..220);
+        wait_written(&writer);
+        let expect: Vec<i64> = if is_away_at_first { (0..220).collect() } else { (0..60).chain(200..220).collect() };
+        assert_eq!(numbers(&world), expect, "{is_away_at_first}");
+        drop(writer);
+        // It was settled: from here on the position is believed.
+        let writer = open(restored.path(), &world, 1 << 20);
+        record(&writer, 220..230);
+        wait_written(&writer);
+        assert_eq!(numbers(&world), [expect, (220..230).collect()].concat());
+        assert!(!restored.path().join("databases/d.restored").exists());
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let path = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir(&path).unwrap();
+            copy(&entry.path(), &path);
+        } else {
+            std::fs::copy(entry.path(), path).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_database_that_is_away_costs_its_oldest_records_and_no_message() {
     let (folder, world) = (tempfile::tempdir().unwrap(), Arc::new(Mutex::new(World::default())));

@@ -130,6 +130,24 @@ pub struct Sample {
     point: Point,
 }
 
+/// How long a topic was in a state.
+#[derive(Deserialize, JsonSchema, Serialize)]
+pub struct StateDuration {
+    topic: String,
+    /// The value; null where it is unknown, and q is bad then
+    v: Json,
+    /// good, or bad where the state is unknown: the sample before was bad
+    q: String,
+    /// When the bucket begins
+    t: String,
+    /// How long the state stood
+    seconds: f64,
+    /// Which part of the bucket that is
+    share: f64,
+    /// How often the state was entered
+    count: u64,
+}
+
 /// Holds a text against the type that the API's document has of it: nothing is missing, unknown, or of another type.
 #[cfg(test)]
 pub fn check<T: serde::de::DeserializeOwned + Serialize>(text: &str) {

@@ -20,8 +20,10 @@ pub(super) fn forwarding_of(config: &DatabaseConfig, folder: &Path) -> Forwardin
             timeout: config.timeout,
             position: folder.join(format!("{}.position", config.name)),
         })),
+        DatabaseServer::RemoteWrite { .. } => remote_write(config, folder),
         DatabaseServer::Postgres { .. } => postgres(config),
         DatabaseServer::Mariadb { access, .. } => mariadb(access, config.timeout),
+        DatabaseServer::Mongo { .. } => mongo(config),
     };
     Forwarding {
         name: config.name.clone(),
@@ -37,17 +39,9 @@ pub(super) fn forwarding_of(config: &DatabaseConfig, folder: &Path) -> Forwardin
 
 #[cfg(feature = "postgres")]
 fn postgres(config: &DatabaseConfig) -> Box<dyn Database> {
-    use std::sync::Arc;
-    use tieline_databases::{LoadTls, Postgres, PostgresOptions};
-    use tieline_net::tls::ClientTls;
+    use tieline_databases::{Postgres, PostgresOptions};
     let DatabaseServer::Postgres { access, schema, index } = &config.server else { return Box::new(Absent) };
     let ServerAccess { hosts, user, password_file, database, tls } = access.clone();
-    let tls = tls.map(|authorities| -> LoadTls {
-        Arc::new(move || {
-            let loaded = ClientTls::load(authorities.as_deref(), None);
-            loaded.map(|tls| tls.config()).map_err(|error| error.to_string())
-        })
-    });
     Box::new(Postgres::new(PostgresOptions {
         hosts,
         user,
@@ -56,7 +50,7 @@ fn postgres(config: &DatabaseConfig) -> Box<dyn Database> {
         schema: schema.clone(),
         index: *index,
         timeout: config.timeout,
-        tls,
+        tls: tls.map(load),
     }))
 }
 
@@ -79,6 +73,60 @@ fn mariadb(access: &ServerAccess, timeout: Duration) -> Box<dyn Database> {
 
 #[cfg(not(feature = "mariadb"))]
 fn mariadb(_: &ServerAccess, _: Duration) -> Box<dyn Database> {
+    Box::new(Absent)
+}
+
+#[cfg(feature = "mongodb")]
+fn mongo(config: &DatabaseConfig) -> Box<dyn Database> {
+    use tieline_databases::{Mongo, MongoOptions};
+    let DatabaseServer::Mongo { hosts, user, password_file, auth_database, database, collection, tls } = &config.server
+    else {
+        return Box::new(Absent);
+    };
+    Box::new(Mongo::new(MongoOptions {
+        hosts: hosts.clone(),
+        user: user.clone(),
+        password_file: password_file.clone(),
+        auth_database: auth_database.clone(),
+        database: database.clone(),
+        collection: collection.clone(),
+        timeout: config.timeout,
+        tls: tls.clone().map(load),
+    }))
+}
+
+#[cfg(not(feature = "mongodb"))]
+fn mongo(_: &DatabaseConfig) -> Box<dyn Database> {
+    Box::new(Absent)
+}
+
+/// Reads what TLS needs, with the file of authorities that are trusted; none are those of the machine.
+#[cfg(any(feature = "mongodb", feature = "postgres"))]
+fn load(authorities: Option<std::path::PathBuf>) -> tieline_databases::LoadTls {
+    std::sync::Arc::new(move || {
+        let loaded = tieline_net::tls::ClientTls::load(authorities.as_deref(), None);
+        loaded.map(|tls| tls.config()).map_err(|error| error.to_string())
+    })
+}
+
+#[cfg(feature = "remotewrite")]
+fn remote_write(config: &DatabaseConfig, folder: &Path) -> Box<dyn Database> {
+    use tieline_databases::{RemoteWrite, RemoteWriteOptions};
+    let DatabaseServer::RemoteWrite { url, credentials, headers, metric } = &config.server else {
+        return Box::new(Absent);
+    };
+    Box::new(RemoteWrite::new(RemoteWriteOptions {
+        url: url.clone(),
+        credentials: credentials.clone(),
+        headers: headers.clone(),
+        metric: metric.clone(),
+        timeout: config.timeout,
+        position: folder.join(format!("{}.position", config.name)),
+    }))
+}
+
+#[cfg(not(feature = "remotewrite"))]
+fn remote_write(_: &DatabaseConfig, _: &Path) -> Box<dyn Database> {
     Box::new(Absent)
 }
 

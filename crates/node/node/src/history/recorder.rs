@@ -72,6 +72,15 @@ impl<R: Send + 'static> Recorder<R> {
         };
     }
 
+    /// Where samples go in that do not pass the bus; none where history is off or cannot be opened.
+    #[must_use]
+    pub fn handle(&self) -> Option<HistoryHandle> {
+        match &self.writer {
+            Writer::Off | Writer::Closed { .. } => None,
+            Writer::Open { history, .. } => Some(history.clone()),
+        }
+    }
+
     /// Says which devices' points are not published one by one from here on.
     pub fn set_unpublished(&mut self, unpublished: HashSet<Topic>) {
         self.unpublished = unpublished;

@@ -1,7 +1,7 @@
 //! `/v1/history`.
 
 use super::App;
-use super::authorization::Authenticated;
+use super::authorization::{Authenticated, Authorized};
 use super::pieces;
 use super::problem::Problem;
 use crate::bus::written::Sample;
@@ -16,7 +16,7 @@ use tieline_history::{Aggregate, Fill, HistoryQuery, HistorySource, Order, calen
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, of_word, words_schema, write_form};
 use tieline_service::parameters;
-use tieline_store::{Format, Place, PlaceError, Row, StoreError, export};
+use tieline_store::{Format, Kinds, Place, PlaceError, Row, RowPage, StoreError, export_with};
 use tokio::sync::oneshot;
 
 /// Topics and filters of a request.
@@ -52,12 +52,14 @@ parameters! {
         limit: Whole<1, ROWS_MAX> = "100000",
         /// How rows are written
         format: Form = "json",
+        /// Whether each row says what its value is, in a last column or a member `kind`, so that an import takes it exactly
+        kinds: bool = "false",
     }
 }
 
 /// The width of a bucket.
 #[derive(Debug)]
-pub struct Width(String, Option<Duration>);
+pub struct Width(pub(super) String, pub(super) Option<Duration>);
 
 impl Parameter for Width {
     fn read(text: &str) -> Result<Self, Fault> {
@@ -161,7 +163,7 @@ impl Output for Rows {
         for (_, format) in Format::ALL {
             let schema = match format {
                 Format::Json => schemas.written::<Vec<Sample>>(),
-                Format::Csv | Format::Table | Format::Parquet => serde_json::Value::Null,
+                Format::Csv | Format::Table | Format::Parquet | Format::Arrow => serde_json::Value::Null,
             };
             let media_type = format.media_type();
             operation.content(200, media_type.split(';').next().unwrap_or(media_type), schema);
@@ -177,16 +179,9 @@ pub async fn query(
     QueryPairs(asked, pairs): QueryPairs<HistoryAsked>,
 ) -> Result<Rows, Problem> {
     let Form(format) = asked.format;
+    let kinds = if asked.kinds { Kinds::Told } else { Kinds::Untold };
     let question = question(asked, authenticated.now().utc)?;
-    // The store answers whole filters; topics that may not be read are not sorted out of its answer.
-    let (authorized, reach) = authenticated.reads(&question.topics).await?;
-    match reach {
-        Reach::All => {}
-        Reach::Some | Reach::Nothing => {
-            let words = "only some of these topics may be read; ask for a topic or a filter that may be read whole";
-            return Err(Problem::new(StatusCode::FORBIDDEN, words));
-        }
-    }
+    let authorized = reads_all(authenticated, &question.topics).await?;
     let source = source(&authorized.app)?;
     let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
     let (tell_next, next) = oneshot::channel();
@@ -202,16 +197,29 @@ pub async fn query(
         let Some(limit) = limit else {
             // Its pieces are read once it is known that there is no next page.
             drop(tell_next);
-            return export(rows.take_while(|_| !gone.is_closed()), format, out).map(drop).map_err(|e| e.to_string());
+            return export_with(&mut rows, format, kinds, || !gone.is_closed(), out)
+                .map(drop)
+                .map_err(|e| e.to_string());
         };
         let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
         let _ = tell_next.send(next);
-        export(page.into_iter().map(Ok), format, out).map(drop).map_err(|e| e.to_string())
+        export_with(&mut RowPage::from(page), format, kinds, || true, out).map(drop).map_err(|e| e.to_string())
     });
     let body = made.await?;
     // The page was whole before its first piece.
     let next = next.await.ok().flatten().map(|place| next_page(&pairs, from, &place));
     Ok(Rows(format, body, next))
+}
+
+/// Whether all of the topics may be read: the store answers whole filters.
+pub(super) async fn reads_all(authenticated: Authenticated, topics: &[Filter]) -> Result<Authorized, Problem> {
+    match authenticated.reads(topics).await? {
+        (authorized, Reach::All) => Ok(authorized),
+        (_, Reach::Some | Reach::Nothing) => {
+            let words = "only some of these topics may be read; ask for a topic or a filter that may be read whole";
+            Err(Problem::new(StatusCode::FORBIDDEN, words))
+        }
+    }
 }
 
 /// The rows of a page, as many as there is room for, and the place of the last one where there are more.
@@ -254,23 +262,34 @@ pub(super) fn source(app: &App) -> Result<HistorySource, Problem> {
     app.about.history.clone().ok_or_else(|| Problem::unavailable("history is off: history.enabled is false"))
 }
 
+/// Whether as many topics are asked for as may be.
+pub(super) fn check_topics(topics: &[Filter]) -> Result<(), Problem> {
+    match topics.len() {
+        1..=TOPICS_MAX => Ok(()),
+        0 => Err(Problem::bad_request("topic is missing, expected a topic or a topic filter")),
+        count => Err(Problem::bad_request(format!("topic is given {count} times, expected {TOPICS_MAX} at most"))),
+    }
+}
+
+/// From when to when is asked for.
+pub(super) fn span(
+    from: &Moment,
+    to: Option<&Moment>,
+    now: Timestamp,
+) -> Result<(Timestamp, Option<Timestamp>), Problem> {
+    let to = to.map(|to| to.resolve(now, now));
+    let from = from.resolve(to.unwrap_or(now), now);
+    match to.filter(|to| *to < from) {
+        Some(to) => Err(Problem::bad_request(format!("from is {from}, expected a time before to, which is {to}"))),
+        None => Ok((from, to)),
+    }
+}
+
 fn question(asked: HistoryAsked, now: Timestamp) -> Result<HistoryQuery, Problem> {
-    match asked.topic.len() {
-        1..=TOPICS_MAX => {}
-        0 => return Err(Problem::bad_request("topic is missing, expected a topic or a topic filter")),
-        count => {
-            return Err(Problem::bad_request(format!("topic is given {count} times, expected {TOPICS_MAX} at most")));
-        }
-    }
-    let mut question = HistoryQuery::of_several(asked.topic);
-    let to = asked.to.map(|to| to.resolve(now, now));
-    question.to = to;
-    let from = asked.from.resolve(to.unwrap_or(now), now);
-    if let Some(to) = to.filter(|to| *to < from) {
-        return Err(Problem::bad_request(format!("from is {from}, expected a time before to, which is {to}")));
-    }
-    question.from = Some(from);
-    question.limit = Some(asked.limit.0 as u64);
+    check_topics(&asked.topic)?;
+    let (from, to) = span(&asked.from, asked.to.as_ref(), now)?;
+    let limit = Some(asked.limit.0 as u64);
+    let mut question = HistoryQuery { from: Some(from), to, limit, ..HistoryQuery::of_several(asked.topic) };
     question.fill = asked.fill.0;
     let is_bucketed = asked.every.is_some();
     if let Some(Width(text, duration)) = asked.every {

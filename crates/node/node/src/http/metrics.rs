@@ -162,11 +162,13 @@ fn process_metrics(e: &mut Exposition, usage: &Usage) {
 fn http_metrics(e: &mut Exposition, about: &About, seen: &Seen) {
     about.http.expose("tieline_http", e);
     let (recalls, recalls_refused) = about.recalls.seen();
+    let (tails, tails_refused) = about.tails.seen();
     e.gauge("tieline_http_recalls", "Responses from history in progress.", recalls);
+    e.gauge("tieline_http_tails", "Readers that follow history.", tails);
     e.counter(
         "tieline_http_recalls_refused_total",
         "History requests refused because too many were in progress.",
-        recalls_refused,
+        recalls_refused + tails_refused,
     );
     let (asks, asks_refused) = seen.asks;
     e.gauge("tieline_requests_waiting", "Requests over HTTP and MQTT that wait for the bus.", asks);
@@ -266,6 +268,8 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     );
     e.counter("tieline_history_lost_records_total", "Journal records that were damaged.", status.lost_records);
     e.counter("tieline_history_removed_samples_total", "Samples removed by age or size.", status.removed_samples);
+    let deleted = "Samples deleted because somebody asked for it.";
+    e.counter("tieline_history_deleted_samples_total", deleted, status.deleted_samples);
     e.gauge("tieline_journal_bytes", "Bytes of the journal.", status.journal_bytes);
     let kept = "Of these, bytes that are kept for databases alone.";
     e.gauge("tieline_journal_kept_bytes", kept, status.journal_kept_bytes);

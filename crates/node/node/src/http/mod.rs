@@ -8,6 +8,7 @@
 mod access;
 mod arguments;
 mod authorization;
+mod backups;
 mod clock;
 mod command;
 mod compress;
@@ -18,6 +19,12 @@ mod devices;
 mod field;
 mod forwarded;
 mod history;
+mod history_compaction;
+mod history_deletion;
+mod history_import;
+mod history_states;
+mod history_stats;
+mod history_tail;
 mod instant;
 mod logins;
 mod metrics;
@@ -33,6 +40,7 @@ mod trace;
 mod values;
 mod wrong_port;
 
+pub use history_stats::shown_history_stats;
 pub use routes::openapi;
 pub(crate) use status::state_of;
 
@@ -47,6 +55,7 @@ use crate::wall_clock::WallClock;
 use axum::http::{Method, StatusCode, Uri};
 use axum::{Extension, Router};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tieline_core::Timestamp;
 use tieline_history::HistorySource;
@@ -95,12 +104,16 @@ pub struct About {
     pub clock: Clock,
     /// Whether its wall clock is believed.
     pub wall: WallClock,
+    /// The data folder.
+    pub data: PathBuf,
     /// Where history is kept; none where it is off.
     pub history: Option<HistorySource>,
     /// Sockets of the field.
     pub field: Arc<Counters>,
     /// Connections of HTTP.
     pub http: Places,
+    /// Those who follow history.
+    pub tails: Recalls,
     /// Answers from history that are under way.
     pub recalls: Recalls,
     /// What health said last.

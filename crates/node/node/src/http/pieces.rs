@@ -41,7 +41,7 @@ pub(super) async fn answer(
     recall: Recall,
     make: impl FnOnce(Pieces, BufWriter<Pieces>) -> Result<(), String> + Send + 'static,
 ) -> Result<Body, Problem> {
-    let (pieces, mut incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
+    let (pieces, incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
     tokio::task::spawn_blocking(move || {
         let out = BufWriter::with_capacity(PIECE_BYTES, Pieces(pieces.clone()));
         if let Err(error) = make(Pieces(pieces.clone()), out) {
@@ -50,11 +50,15 @@ pub(super) async fn answer(
         }
         drop(recall);
     });
-    let first = match incoming.recv().await {
-        Some(Ok(piece)) => piece,
-        Some(Err(error)) => return Err(Problem::unavailable(error.to_string())),
-        None => Bytes::new(),
-    };
+    streamed(incoming).await.map_err(|error| Problem::unavailable(error.to_string()))
+}
+
+/// Pieces as the body of an answer. The first says whether there is an answer at all; from then on an error can only break it off.
+///
+/// # Errors
+/// The first piece is one.
+pub(super) async fn streamed(mut incoming: mpsc::Receiver<Result<Bytes, io::Error>>) -> Result<Body, io::Error> {
+    let first = incoming.recv().await.transpose()?.unwrap_or_default();
     let stream = futures_util::stream::unfold((Some(first), incoming), |(first, mut incoming)| async {
         match first {
             Some(piece) => Some((Ok(piece), (None, incoming))),

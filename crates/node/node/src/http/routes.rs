@@ -6,7 +6,8 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, clock, command, console, control, devices, history, metrics, reload, sessions, status, topics, trace,
+    access, backups, clock, command, console, control, devices, history, history_compaction, history_deletion,
+    history_import, history_states, history_stats, history_tail, metrics, reload, sessions, status, topics, trace,
     values,
 };
 use serde_json::{Value as Json, json};
@@ -17,7 +18,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_node(of_control(of_devices(of_topics(routes)))))
+    of_login(of_node(of_control(of_devices(of_history(of_topics(routes))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -63,6 +64,64 @@ fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
         )
 }
 
+fn of_history(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get(
+            "/v1/history",
+            history::query,
+            Op::new("history", "Recorded values of a topic, or of all topics that a filter selects")
+                .says(200, "Rows in the order of time")
+                .problem(503, "History is off or cannot be read, or too much is under way"),
+        )
+        .put(
+            "/v1/history",
+            history_import::import,
+            Op::new("importHistory", "Stores samples of the past; answered when they are stored")
+                .about("A sample that the history has already, with the same topic, time, value and quality, counts once: a call \
+                        can be repeated. Last values do not change, and subscribers are not told.")
+                .problem(400, "The body is no JSON, or a sample is wrong; detail has its number")
+                .problem(507, FULL),
+        )
+        .delete(
+            "/v1/history",
+            history_deletion::delete,
+            Op::new("deleteHistory", "Deletes recorded values; answered when their bytes are gone from the store")
+                .about("The audit log gets a record before and after. The last value of a topic is no part of the history and stays.")
+                .problem(400, "A time is wrong"),
+        )
+        .post(
+            "/v1/history/compact",
+            history_compaction::compact,
+            Op::new("compactHistory", "Closes the days that have ended, without waiting for late samples; answered when it is done")
+                .about("The audit log gets a record. Each day, UTC, becomes one Parquet file.")
+                .problem(503, "History is off or cannot be written, or the clock is in doubt"),
+        )
+        .get(
+            "/v1/history/stats",
+            history_stats::stats,
+            Op::new("historyStats", "Samples and bytes of the topics that a filter selects, the largest first")
+                .problem(503, "History is off or cannot be read, or too much is under way"),
+        )
+        .get(
+            "/v1/history/tail",
+            history_tail::tail,
+            Op::new("historyTail", "Samples from a time on, and then each as it is recorded, as server-sent events")
+                .about(TAIL)
+                .problem(503, "History is off or cannot be read, or there are enough readers"),
+        )
+        .get(
+            "/v1/history/states",
+            history_states::query,
+            Op::new("historyStates", "How long topics were in each state")
+                .about(STATES)
+                .says(200, "States, by topic and bucket")
+                .problem(
+                    503,
+                    "History is off or cannot be read, a topic has too many states, or too much is under way",
+                ),
+        )
+}
+
 fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
     routes
         .get("/v1/devices", devices::list, Op::new("devices", "Devices with their health"))
@@ -72,13 +131,6 @@ fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("device", "One device with its points").problem(404, "No such device"),
         )
         .get("/v1/points", devices::points, Op::new("points", "What is configured about points"))
-        .get(
-            "/v1/history",
-            history::query,
-            Op::new("history", "Recorded values of a topic, or of all topics that a filter selects")
-                .says(200, "Rows in the order of time")
-                .problem(503, "History is off or cannot be read, or too much is under way"),
-        )
         .get(
             "/v1/trace/{*topic}",
             trace::trace,
@@ -175,6 +227,13 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             .problem(409, "The node runs without a configuration file")
             .problem(422, "The file is wrong; detail has every error"),
         )
+        .get(
+            "/v1/backup",
+            backups::backup,
+            Op::new("backup", "Everything that the data folder holds, as it is now: a tar archive")
+                .about("It is whole where its last entry, backup.json, lists all files before it, with their sums (SHA-256).")
+                .problem(409, "Another backup is under way"),
+        )
         .get("/v1/clock", clock::show, Op::new("clock", "What the node's clock says, and whether it is believed"))
         .post(
             "/v1/clock",
@@ -227,6 +286,10 @@ const LIVE: &str = "First the last values, in several events, then changes, conf
     second (event: update, LiveUpdate). Each second the node's time, said by the thread that owns the values: without \
     one for some seconds, what was sent is old (event: beat, LiveBeat). With group: counts of values by quality, in \
     all and of the groups, when they change (event: counts, LiveCounts).";
+const STATES: &str = "A state stands from its sample until the next one, and the last one until the end. After a sample of bad \
+    quality it is unknown.";
+const TAIL: &str = "Samples of before come in order of time, then the event live, then each sample in the order in which it is \
+    recorded: none is missing between the two, and none is there twice. Up to 1,000,000 samples of before.";
 const TRACE: &str = "Needs the right to administer the device's topic. Lines are TraceLine, one JSON object a line; with \
     follow, server-sent events (event: line), first those of the last minute, then each as it comes.";
 const RESERVE: &str = "Needs the right to command the devices, and with the priority HIGH to administer them. The answer is \

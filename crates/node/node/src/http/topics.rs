@@ -170,7 +170,7 @@ pub async fn live(
 }
 
 /// Waits for the end of a login; where there is none, for ever.
-async fn gone(login: &mut Option<LoginEnd>) {
+pub(super) async fn gone(login: &mut Option<LoginEnd>) {
     match login {
         Some(login) => login.gone().await,
         None => std::future::pending().await,

@@ -14,7 +14,7 @@ mod jsonc;
 mod leaves;
 mod modbus;
 mod modbus_tk;
-mod point;
+pub mod point;
 mod registry;
 mod source;
 mod table;

@@ -148,7 +148,7 @@ pub fn note_unread_default(cells: &Cells<'_>, mapped: &mut Mapped) {
 }
 
 /// A name that may be a topic below that of the device.
-fn topic_name(name: &str) -> Result<String, Refusal> {
+pub fn topic_name(name: &str) -> Result<String, Refusal> {
     let one = |c: char| if matches!(c, '+' | '#') || c.is_control() { '_' } else { c };
     let name: String = name.chars().map(one).collect();
     let name = name.trim_start_matches(['$', '/']);

@@ -1,0 +1,452 @@
+//! Samples of files as an export writes them: CSV, JSON with one object a line, Parquet. Columns and members may be in any order.
+//!
+//! A file that tells kinds is read exactly. Without them a number is an integer where it is written as one, and what is neither a
+//! number, `null`, `true` nor `false` is a text.
+
+use crate::export::harmless;
+use crate::{Row, ValueKind};
+use parquet::file::reader::SerializedFileReader;
+use parquet::record::{Field, Row as ParquetRow};
+use serde_json::Value as Json;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+use tieline_core::{Body, Point, Quality, Timestamp, Topic, Validity, Value};
+
+/// Bytes of the longest line of a JSON file.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+
+/// A sample that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// Whose.
+    pub topic: Topic,
+    /// When.
+    pub time: Timestamp,
+    /// What.
+    pub body: Body,
+}
+
+/// Why an import ended early.
+#[derive(Debug)]
+pub enum ImportError {
+    /// The file cannot be read.
+    Read(io::Error),
+    /// Its name ends with nothing that is known.
+    Format,
+    /// A row is no sample: its number from 1, and what is wrong.
+    Row(u64, String),
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => write!(f, "cannot be read: {error}"),
+            Self::Format => {
+                f.write_str("is of no known format, expected a name that ends with .csv, .json or .parquet")
+            }
+            Self::Row(number, what) => write!(f, "row {number}: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ImportError {}
+
+impl From<io::Error> for ImportError {
+    fn from(error: io::Error) -> Self {
+        Self::Read(error)
+    }
+}
+
+/// Samples, as they are read.
+type Samples = Box<dyn Iterator<Item = Result<Imported, ImportError>>>;
+
+/// Reads a file, whose name says what it is.
+///
+/// # Errors
+/// It cannot be opened, or is of no known format.
+pub fn import(path: &Path) -> Result<Samples, ImportError> {
+    match path.extension().and_then(|end| end.to_str()) {
+        Some("csv") => csv(File::open(path)?),
+        Some("json") => Ok(json(BufReader::new(File::open(path)?))),
+        Some("parquet") => parquet(File::open(path)?),
+        Some(_) | None => Err(ImportError::Format),
+    }
+}
+
+/// A value as a file has it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ImportedValue {
+    /// A text, which may stand for anything.
+    Text(String),
+    /// A double, and nothing else.
+    Double(f64),
+    /// Nothing.
+    Null,
+    /// JSON.
+    Json(Json),
+}
+
+impl Imported {
+    /// A sample of its parts, as texts.
+    ///
+    /// # Errors
+    /// One of them is not what it is to be; which, and what was expected.
+    pub fn new(
+        topic: &str,
+        time: &str,
+        value: ImportedValue,
+        quality: (&str, Quality),
+        kind: Option<&str>,
+    ) -> Result<Self, String> {
+        let topic = Topic::new(topic).map_err(|error| format!("the topic is {topic:?}: {error}"))?;
+        let time = time.parse().map_err(|error| format!("the time is {time:?}: {error}"))?;
+        let (validity, reasons) = quality;
+        let quality = match validity {
+            "" => reasons,
+            name => {
+                let known = [Validity::Good, Validity::Uncertain, Validity::Bad].into_iter().find(|v| v.name() == name);
+                reasons.with_validity(
+                    known.ok_or_else(|| format!("the quality is {name:?}, expected good, uncertain or bad"))?,
+                )
+            }
+        };
+        let kind = kind.map(|name| ValueKind::from_name(name).ok_or_else(|| format!("the kind {name:?} is not known")));
+        let body = match (kind.transpose()?, value) {
+            (Some(kind @ (ValueKind::Payload | ValueKind::PayloadBytes)), value) => {
+                let text = text_of(&value).ok_or_else(|| mismatch(kind, &value))?;
+                let is_hex = kind == ValueKind::PayloadBytes;
+                let bytes = if is_hex { hex(&text).ok_or_else(|| mismatch(kind, &value))? } else { text.into_bytes() };
+                Body::Opaque(bytes.into())
+            }
+            (Some(kind), value) => {
+                let found = of_kind(kind, &value).ok_or_else(|| mismatch(kind, &value))?;
+                Body::Point(Point { value: found, quality, time })
+            }
+            (None, value) => {
+                let value = of_no_kind(value).ok_or("the value is an object or an array, expected a scalar")?;
+                Body::Point(Point { value, quality, time })
+            }
+        };
+        Ok(Self { topic, time, body })
+    }
+}
+
+impl From<Imported> for Row {
+    fn from(sample: Imported) -> Self {
+        let Imported { topic, time, body } = sample;
+        let of = |value, quality| Point { value, quality, time };
+        let (point, is_payload) = match body {
+            Body::Point(point) => (point, false),
+            Body::Published(published) => (of(published.value().clone(), published.quality()), false),
+            Body::Opaque(bytes) => match str::from_utf8(&bytes) {
+                Ok(text) => (of(Value::Text(text.into()), Quality::GOOD), true),
+                Err(_) => (of(Value::Bytes(bytes.as_ref().into()), Quality::GOOD), true),
+            },
+        };
+        Self { topic, point: Point { time, ..point }, count: 1, is_payload, number: 0 }
+    }
+}
+
+/// Reasons of their names.
+///
+/// # Errors
+/// One is not known.
+pub fn reasons<'n>(names: impl Iterator<Item = &'n str>) -> Result<Quality, String> {
+    names.filter(|name| !name.is_empty()).try_fold(Quality::GOOD, |all, name| {
+        let reason = Quality::from_reason(name).ok_or_else(|| format!("the reason {name:?} is not known"))?;
+        Ok(all.with(reason))
+    })
+}
+
+fn mismatch(kind: ValueKind, value: &ImportedValue) -> String {
+    let shown = match value {
+        ImportedValue::Text(text) => format!("{text:?}"),
+        ImportedValue::Double(double) => double.to_string(),
+        ImportedValue::Null => "null".to_owned(),
+        ImportedValue::Json(json) => json.to_string(),
+    };
+    format!("the value is {shown}, expected one of kind {}", kind.name())
+}
+
+/// The text of a value that is one, or is written as one.
+fn text_of(value: &ImportedValue) -> Option<String> {
+    match value {
+        ImportedValue::Text(text) | ImportedValue::Json(Json::String(text)) => Some(text.clone()),
+        ImportedValue::Json(Json::Object(members)) => members.get("hex")?.as_str().map(str::to_owned),
+        ImportedValue::Json(number @ Json::Number(_)) => Some(number.to_string()),
+        ImportedValue::Double(_) | ImportedValue::Null | ImportedValue::Json(_) => None,
+    }
+}
+
+fn of_kind(kind: ValueKind, value: &ImportedValue) -> Option<Value> {
+    let number = match value {
+        ImportedValue::Double(double) => Some(*double),
+        other => text_of(other).and_then(|text| text.parse().ok()),
+    };
+    Some(match kind {
+        ValueKind::Null => Value::Null,
+        ValueKind::Boolean => match (value, number) {
+            (ImportedValue::Json(Json::Bool(state)), _) => Value::Bool(*state),
+            (_, Some(number)) => Value::Bool(number != 0.0),
+            (other, None) => Value::Bool(text_of(other)?.parse().ok()?),
+        },
+        // What a double does not hold exactly has its text beside it.
+        ValueKind::Integer => match text_of(value) {
+            Some(text) => Value::Int(text.parse().ok()?),
+            None => Value::Int(tieline_core::nearest_int(number?)?),
+        },
+        ValueKind::Double => Value::Float(number?),
+        ValueKind::Text => Value::Text(text_of(value)?.into()),
+        ValueKind::Bytes => Value::Bytes(hex(&text_of(value)?)?.into()),
+        ValueKind::Payload | ValueKind::PayloadBytes => return None,
+    })
+}
+
+fn of_no_kind(value: ImportedValue) -> Option<Value> {
+    let of_text = |text: String| match text.as_str() {
+        "null" => Value::Null,
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        _ => match (text.parse(), text.parse()) {
+            (Ok(integer), _) => Value::Int(integer),
+            (Err(_), Ok(double)) => Value::Float(double),
+            (Err(_), Err(_)) => Value::Text(text.into()),
+        },
+    };
+    Some(match value {
+        ImportedValue::Null | ImportedValue::Json(Json::Null) => Value::Null,
+        ImportedValue::Double(double) => Value::Float(double),
+        ImportedValue::Text(text) => of_text(text),
+        ImportedValue::Json(Json::Bool(state)) => Value::Bool(state),
+        ImportedValue::Json(Json::String(text)) => Value::Text(text.into()),
+        ImportedValue::Json(Json::Number(number)) => match number.as_i64() {
+            Some(integer) => Value::Int(integer),
+            None => Value::Float(number.as_f64()?),
+        },
+        ImportedValue::Json(bytes @ Json::Object(_)) => {
+            Value::Bytes(hex(&text_of(&ImportedValue::Json(bytes))?)?.into())
+        }
+        ImportedValue::Json(Json::Array(_)) => return None,
+    })
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let byte = |two: &[u8]| u8::from_str_radix(str::from_utf8(two).ok()?, 16).ok();
+    digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(byte).collect())?
+}
+
+fn csv(file: File) -> Result<Samples, ImportError> {
+    let mut reader = csv::Reader::from_reader(file);
+    let failed = |error: csv::Error| ImportError::Row(0, error.to_string());
+    let header = reader.headers().map_err(failed)?.clone();
+    let place = |name: &str| header.iter().position(|column| column == name);
+    let needed = |name: &str| place(name).ok_or_else(|| ImportError::Row(0, format!("the column {name} is absent")));
+    let (topic, time, value) = (needed("topic")?, needed("time")?, needed("value")?);
+    let others = ["quality", "why", "kind"].map(place);
+    let rows = reader.into_records().zip(1..).map(move |(record, number)| {
+        let record = record.map_err(|error| ImportError::Row(number, error.to_string()))?;
+        let cell = |place: usize| record.get(place).unwrap_or_default();
+        let [quality, why, kind] = others.map(|place| place.map_or("", cell));
+        let is_text = matches!(kind, "" | "text" | "payload");
+        let value = if is_text { plain(cell(value)) } else { cell(value) };
+        let sample = reasons(why.split(' ')).and_then(|why| {
+            let value = ImportedValue::Text(value.to_owned());
+            Imported::new(
+                plain(cell(topic)),
+                cell(time),
+                value,
+                (quality, why),
+                Some(kind).filter(|kind| !kind.is_empty()),
+            )
+        });
+        sample.map_err(|what| ImportError::Row(number, what))
+    });
+    Ok(Box::new(rows))
+}
+
+/// A text without the apostrophe that an export puts before formulas.
+fn plain(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|text| *harmless(text) == *cell).unwrap_or(cell)
+}
+
+fn json(reader: impl io::BufRead + 'static) -> Samples {
+    let mut reader = reader;
+    let mut number = 0;
+    Box::new(std::iter::from_fn(move || {
+        loop {
+            let mut line = Vec::new();
+            match io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(Err(error.into())),
+            }
+            let text = line.trim_ascii().strip_suffix(b",").unwrap_or(line.trim_ascii());
+            if matches!(text, b"" | b"[" | b"]" | b"[]") {
+                continue;
+            }
+            number += 1;
+            return Some(sample_of_json(text).map_err(|what| ImportError::Row(number, what)));
+        }
+    }))
+}
+
+fn sample_of_json(text: &[u8]) -> Result<Imported, String> {
+    let row: Json =
+        serde_json::from_slice(text).map_err(|error| format!("it is no JSON object in one line: {error}"))?;
+    let member = |name: &str| row.get(name).and_then(Json::as_str);
+    let needed = |name: &str| member(name).ok_or_else(|| format!("the member {name} is absent, expected a text"));
+    let value = row.get("v").cloned().ok_or("the member v is absent")?;
+    let why = row.get("why").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+    let quality = (member("q").unwrap_or_default(), reasons(why)?);
+    Imported::new(needed("topic")?, needed("t")?, ImportedValue::Json(value), quality, member("kind"))
+}
+
+fn parquet(file: File) -> Result<Samples, ImportError> {
+    let failed = |error: parquet::errors::ParquetError| ImportError::Row(0, error.to_string());
+    let reader = SerializedFileReader::new(file).map_err(failed)?;
+    let rows = reader.into_iter().zip(1..).map(|(row, number)| {
+        let row = row.map_err(|error| ImportError::Row(number, error.to_string()))?;
+        sample_of_parquet(&row).map_err(|what| ImportError::Row(number, what))
+    });
+    Ok(Box::new(rows))
+}
+
+fn sample_of_parquet(row: &ParquetRow) -> Result<Imported, String> {
+    let field = |name: &str| row.get_column_iter().find(|(known, _)| *known == name).map(|(_, field)| field);
+    let text = |name: &str| match field(name) {
+        Some(Field::Str(text)) => Some(text.as_str()),
+        Some(_) | None => None,
+    };
+    let time = match field("time") {
+        Some(Field::TimestampMicros(micros) | Field::Long(micros)) => Timestamp::from_micros(*micros),
+        Some(_) | None => return Err("the column time is absent, expected microseconds".to_owned()),
+    };
+    let why = match field("why") {
+        Some(Field::Int(bits)) => Quality::from_bits(u16::try_from(*bits).map_err(|_| "why has unknown bits")?),
+        Some(_) | None => Quality::GOOD,
+    };
+    let value = match (text("text"), field("value")) {
+        (Some(text), _) => ImportedValue::Text(text.to_owned()),
+        (None, Some(Field::Double(double))) => ImportedValue::Double(*double),
+        (None, Some(_) | None) => ImportedValue::Null,
+    };
+    let topic = text("topic").ok_or("the column topic is absent, expected a text")?;
+    // Without kinds, a text beside a value is an integer that no double holds.
+    let kind = text("kind").or(match (text("text"), field("value")) {
+        (Some(_), Some(Field::Double(_))) => Some("integer"),
+        (Some(_), _) => Some("text"),
+        (None, _) => None,
+    });
+    Imported::new(topic, &time.to_string(), value, (text("quality").unwrap_or_default(), why), kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Format, Kinds, RowPage, export_with};
+    use proptest::prelude::*;
+
+    fn value() -> impl Strategy<Value = (Value, bool)> {
+        let text =
+            prop_oneof!["[a-z=+@, \"\n-]{0,8}", Just("null".to_owned()), Just("5".to_owned()), Just("é".to_owned())];
+        prop_oneof![
+            Just((Value::Null, false)),
+            any::<bool>().prop_map(|state| (Value::Bool(state), false)),
+            any::<i64>().prop_map(|integer| (Value::Int(integer), false)),
+            (-9..9_i64).prop_map(|integer| (Value::Int(integer), false)),
+            any::<f64>().prop_map(|double| (Value::Float(double), false)),
+            prop_oneof![Just(0.0), Just(-0.0), Just(5.0), Just(f64::INFINITY)].prop_map(|x| (Value::Float(x), false)),
+            (text, any::<bool>()).prop_map(|(text, payload)| (Value::Text(text.into()), payload)),
+            prop::collection::vec(any::<u8>(), 0..5).prop_map(|bytes| (Value::Bytes(bytes.into()), false)),
+            Just((Value::Bytes([0xff].into()), true)),
+        ]
+    }
+
+    fn row((topic, time, (value, is_payload), quality): (u8, i64, (Value, bool), u16)) -> Row {
+        let topic = Topic::new(["a", "b/c", "=d"][usize::from(topic)]).unwrap();
+        let quality = if is_payload { Quality::GOOD } else { Quality::from_bits(quality) };
+        let point = Point { value, quality, time: Timestamp::from_micros(time) };
+        Row { topic, point, count: 1, is_payload, number: 0 }
+    }
+
+    fn sample(row: &Row) -> Imported {
+        let body = match (&row.point.value, row.is_payload) {
+            (Value::Text(text), true) => Body::Opaque(text.as_bytes().to_vec().into()),
+            (Value::Bytes(bytes), true) => Body::Opaque(bytes.to_vec().into()),
+            (_, _) => Body::Point(row.point.clone()),
+        };
+        Imported { topic: row.topic.clone(), time: row.point.time, body }
+    }
+
+    proptest! {
+        #[test]
+        fn what_an_export_writes_is_read_exactly(
+            rows in prop::collection::vec((0..3_u8, 0..4_000_000_000_000_000_i64, value(), any::<u16>()).prop_map(row), 0..20),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            for format in [Format::Csv, Format::Json, Format::Parquet] {
+                let name = Format::ALL.iter().find(|(_, known)| *known == format).unwrap().0;
+                let path = folder.path().join(format!("x.{name}"));
+                let mut answer = RowPage::from(rows.clone());
+                let file = File::create(&path).unwrap();
+                let count = export_with(&mut answer, format, Kinds::Told, || true, file).unwrap();
+                prop_assert_eq!(count, rows.len() as u64);
+                let found: Vec<Imported> = import(&path).unwrap().collect::<Result<_, _>>().unwrap();
+                // Not-a-number is not equal to itself.
+                let expect: Vec<Imported> = rows.iter().map(sample).collect();
+                prop_assert_eq!(format!("{found:?}"), format!("{expect:?}"), "{}", name);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let folder = tempfile::tempdir().unwrap();
+            for name in ["x.csv", "x.json", "x.parquet"] {
+                let path = folder.path().join(name);
+                std::fs::write(&path, [b"topic,time,value\n".as_slice(), &bytes].concat()).unwrap();
+                let _ = import(&path).map(|rows| rows.take(1000).count());
+            }
+        }
+    }
+
+    fn check(name: &str, text: &str, expect: Result<&[&str], &str>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let shown = |sample: Imported| match sample.body {
+            Body::Point(point) => {
+                format!("{} {} {:?} {}", sample.topic, sample.time, point.value, point.quality.validity().name())
+            }
+            other => format!("{} {other:?}", sample.topic),
+        };
+        let found: Result<Vec<String>, ImportError> =
+            import(&path).and_then(|rows| rows.map(|row| row.map(shown)).collect());
+        let found = found.map_err(|error| error.to_string());
+        let expect = expect.map(|rows| rows.iter().map(|row| (*row).to_owned()).collect()).map_err(str::to_owned);
+        assert_eq!(found, expect, "{name} {text}");
+    }
+
+    #[test]
+    fn other_files_are_read_as_far_as_they_say() {
+        let csv =
+            "value,topic,time\n5,a,2026-11-20T00:00:00Z\n5.0,a,2026-11-20T00:00:00Z\nopen,a,2026-11-20T00:00:00Z\n";
+        let time = "2026-11-20T00:00:00.000Z";
+        let expect = ["Int(5)", "Float(5.0)", "Text(\"open\")"].map(|value| format!("a {time} {value} good"));
+        check("x.csv", csv, Ok(&expect.each_ref().map(String::as_str)));
+        let json = "{\"topic\":\"a\",\"t\":\"2026-11-20T00:00:00Z\",\"v\":5,\"why\":[\"away\"]}\n";
+        check("x.json", json, Ok(&[&format!("a {time} Int(5) bad")]));
+        check("x.csv", "topic,time\n", Err("row 0: the column value is absent"));
+        check(
+            "x.csv",
+            "topic,time,value\na/#,2026-11-20,1\n",
+            Err("row 1: the topic is \"a/#\": a topic holds + or #, expected a name without wildcards"),
+        );
+        check("x.json", "[1]\n", Err("row 1: the member v is absent"));
+        let kind = "topic,time,value,kind\na,2026-11-20T00:00:00Z,x,integer\n";
+        check("x.csv", kind, Err("row 1: the value is \"x\", expected one of kind integer"));
+        check("x.txt", "", Err("is of no known format, expected a name that ends with .csv, .json or .parquet"));
+    }
+}
