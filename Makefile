@@ -32,7 +32,7 @@ bench: $(CONSOLE)
 packages:
 	@bash .ci/packages build-essential:cc cmake:cmake mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark iproute2:ip chromium:chromium \
 		fonts-dejavu-core: libzmq3-dev: libmodbus-dev: pkg-config:pkg-config softhsm2:softhsm2-util curl:curl openssl:openssl valgrind:valgrind \
-		postgresql:pg_ctlcluster victoria-metrics:victoria-metrics
+		postgresql:pg_ctlcluster mariadb-server:mariadbd victoria-metrics:victoria-metrics
 
 $(VENV): interop/requirements.txt
 	@bash .ci/step "python environment" python3 -m venv .venv

@@ -1,4 +1,4 @@
-"""Databases of other people, each with a folder of its own on a free port: PostgreSQL, VictoriaMetrics."""
+"""Databases of other people, each with a folder of its own on a free port: PostgreSQL, MariaDB, VictoriaMetrics."""
 
 import json
 import os
@@ -14,6 +14,7 @@ from pathlib import Path
 from waiting import until
 
 POSTGRES_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+MARIADBD = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
 PASSWORD = "correct horse"
 
 
@@ -72,38 +73,41 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Postgres(Server):
-    """PostgreSQL that asks for a password. It does not run as root."""
+class Tables(Server):
+    """A server of databases with tables, of which each test gets a fresh one. It does not run as root, and a test that it is killed
+    in loses nothing by what is not on the disk: nothing is synced."""
 
-    def __init__(self, settings=""):
-        self.bin = POSTGRES_FOLDERS[-1]
-        self.folder = Path(tempfile.mkdtemp(prefix="tieline-postgres-"))
-        self.data = self.folder / "data"
-        self.as_user = []
-        if os.getuid() == 0:
-            shutil.chown(self.folder, "postgres", "postgres")
-            self.as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-        secret = self.folder / "password"
-        secret.write_text(PASSWORD + "\n")
-        secret.chmod(0o644)
-        self.password = secret
-        self._run("initdb", "-D", self.data, "-U", "tieline", "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8", "--no-sync")
-        self.port = free_port()
-        self.settings = settings
+    USER = None
+
+    def __init__(self, certificate=None, key=None):
+        self.folder = Path(tempfile.mkdtemp(prefix=f"tieline-{self.USER}-"))
+        self.root = os.getuid() == 0
+        self.password = self.keep("password", PASSWORD + "\n")
+        self.tls = certificate and [self.keep(name, file.read_text()) for name, file in (("c.pem", certificate), ("k.pem", key))]
+        if self.root:
+            shutil.chown(self.folder, self.USER, self.USER)
+        self.port, self.count, self.database = free_port(), 0, None
+        self.begin()
         self.start()
-        self.sql("create database plant", database="postgres")
 
-    def _run(self, program, *words, **options):
-        command = [*self.as_user, self.bin / program, *words]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, cwd="/", **options)
+    def keep(self, name, text):
+        file = self.folder / name
+        file.write_text(text)
+        file.chmod(0o600)
+        if self.root:
+            shutil.chown(file, self.USER, self.USER)
+        return file
+
+    def run(self, program, *words, **options):
+        command = [str(word) for word in (program, *words)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd="/", **options)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     def start(self):
-        words = ["-D", self.data, "-p", self.port, "-h", "127.0.0.1", "-k", "", *self.settings.split()]
-        # What was killed leaves shared memory until its children are gone, and recovers first.
+        # What was killed leaves shared memory and locks until its children are gone, and recovers first.
         def starts():
-            self.spawn([str(word) for word in [*self.as_user, self.bin / "postgres", *words]], self.folder / "log")
+            self.spawn([str(word) for word in self.command()], self.folder / "log")
             return until(lambda: self.answers() or self.process.poll() is not None, self.log, 60) and self.answers()
 
         until(starts, self.log, 60)
@@ -111,42 +115,146 @@ class Postgres(Server):
     def log(self):
         return (self.folder / "log").read_text()[-2000:]
 
-    def use_certificate(self, certificate, key):
-        """Speaks TLS, too, from its next start on, which is now."""
-        for file, name in ((certificate, "server.pem"), (key, "server.key")):
-            shutil.copy(file, self.folder / name)
-            (self.folder / name).chmod(0o600)
-            if self.as_user:
-                shutil.chown(self.folder / name, "postgres", "postgres")
-        self.settings = f"-c ssl=on -c ssl_cert_file={self.folder}/server.pem -c ssl_key_file={self.folder}/server.key"
-        self.kill()
-        self.start()
+    def fresh(self):
+        """Another database, with nothing in it."""
+        self.count += 1
+        self.database = f"plant{self.count}"
+        self.sql(f"create database {self.database}", None)
+        return self
+
+    def numbers(self):
+        return [float(row[0]) for row in self.sql(f"select value from {self.table('numbers')} where topic like 'load/%'")]
+
+    def toml(self, **more):
+        keys = {
+            "kind": self.KIND,
+            "hosts": [f"127.0.0.1:{self.port}"],
+            "user": "tieline",
+            "password_file": str(self.password),
+            "database": self.database,
+            "every": "20ms",
+            **more,
+        }
+        return "\n".join(["[history.database.plant]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items()), ""])
+
+
+class Postgres(Tables):
+    """PostgreSQL that asks for a password."""
+
+    KIND, USER = "postgresql", "postgres"
+
+    def begin(self):
+        self.bin, self.data = POSTGRES_FOLDERS[-1], self.folder / "data"
+        words = ["-U", "tieline", "-A", "scram-sha-256", "--pwfile", self.password, "-E", "UTF8", "--no-sync"]
+        self.run(*self.as_user(), self.bin / "initdb", "-D", self.data, *words)
+
+    def as_user(self):
+        return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if self.root else []
+
+    def command(self):
+        words = ["-D", self.data, "-p", self.port, "-h", "127.0.0.1", "-k", "", "-c", "fsync=off"]
+        if self.tls:
+            words += ["-c", "ssl=on", "-c", f"ssl_cert_file={self.tls[0]}", "-c", f"ssl_key_file={self.tls[1]}"]
+        return [*self.as_user(), self.bin / "postgres", *words]
 
     def answers(self):
         ready = [str(self.bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "1"]
         return subprocess.run(ready, check=False).returncode == 0
 
-    def sql(self, text, database="plant"):
-        """The rows of a query, each a list of texts."""
-        words = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "tieline", "-d", database, "-X", "-A", "-t", "-q", "-F", "\t"]
-        out = self._run("psql", "-v", "ON_ERROR_STOP=1", *words, "-c", text, env={**os.environ, "PGPASSWORD": PASSWORD})
+    def table(self, name):
+        return f"tieline.{name}"
+
+    def sql(self, text, database=""):
+        """The rows of a query, each a list of texts; of the test's database, without one (None) of the server."""
+        words = ["-v", "ON_ERROR_STOP=1", "-X", "-A", "-t", "-q", "-F", "\t", "-c", text]
+        out = self.tool("psql", "-d", self.database if database == "" else "postgres", *words)
         return [line.split("\t") for line in out.splitlines()]
 
     def tool(self, program, *words):
         where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "tieline"]
-        return self._run(program, *where, *words, env={**os.environ, "PGPASSWORD": PASSWORD})
+        return self.run(self.bin / program, *where, *words, env={**os.environ, "PGPASSWORD": PASSWORD})
 
-    def toml(self, **more):
-        keys = {
-            "kind": "postgresql",
-            "hosts": [f"127.0.0.1:{self.port}"],
-            "user": "tieline",
-            "password_file": str(self.password),
-            "database": "plant",
-            "every": "20ms",
-            **more,
-        }
-        return "\n".join(["[history.database.plant]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items()), ""])
+    def dump(self):
+        return self.tool("pg_dump", "-d", self.database)
+
+    def restore(self, dump):
+        """The database as it was, while somebody writes to it."""
+        file = self.keep("dump.sql", dump)
+        self.sql("create database other", None)
+        self.tool("psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d", "other", "-f", file)
+        self.sql(f"alter database {self.database} with allow_connections false", None)
+        self.sql(f"drop database {self.database} with (force)", None)
+        self.sql(f"alter database other rename to {self.database}", None)
+
+    def lock(self, locked):
+        """Whether the user may come in."""
+        self.sql(f"alter database {self.database} with allow_connections {not locked}", None)
+        self.sql(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{self.database}'", None)
+
+    def encrypted(self):
+        """How many connections of nodes are encrypted."""
+        rows = self.sql("select ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name like 'tieline %'")
+        return rows.count(["t"])
+
+
+class Mariadb(Tables):
+    """MariaDB that asks for a password; its administrator comes by a Unix socket."""
+
+    KIND, USER = "mariadb", "mysql"
+
+    def begin(self):
+        small = ["--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M", "--debug-no-sync", "--innodb-flush-method=nosync"]
+        self.words = [f"--datadir={self.folder}/data", *([f"--user={self.USER}"] if self.root else []), *small]
+        more = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
+        self.run("mariadb-install-db", "--no-defaults", *self.words, *more)
+        self.run(MARIADBD, "--no-defaults", *self.words, "--bootstrap", input=(
+            "flush privileges;\n"
+            f"create user tieline identified by '{PASSWORD}';\n"
+            "grant all on `plant%`.* to tieline;\n"
+        ))
+
+    def command(self):
+        words = [f"--socket={self.folder}/socket", f"--pid-file={self.folder}/pid", "--bind-address=127.0.0.1"]
+        if self.tls:
+            words += [f"--ssl-cert={self.tls[0]}", f"--ssl-key={self.tls[1]}"]
+        return [MARIADBD, "--no-defaults", *self.words, *words, f"--port={self.port}", "--skip-name-resolve"]
+
+    def answers(self):
+        ping = ["mariadb-admin", "--no-defaults", f"--socket={self.folder}/socket", "-u", "root", "ping"]
+        return subprocess.run(ping, check=False, capture_output=True).returncode == 0
+
+    def table(self, name):
+        return name
+
+    def sql(self, text, database=""):
+        """The rows of a query, each a list of texts; of the test's database, without one (None) of the server."""
+        words = ["-N", "--batch", "--raw", "-e", text, *([self.database] if database == "" else [])]
+        out = self.tool("mariadb", "--init-command=set time_zone='+00:00'", *words)
+        return [["" if word == "NULL" else word for word in line.split("\t")] for line in out.splitlines()]
+
+    def tool(self, program, *words, **options):
+        return self.run(program, "--no-defaults", f"--socket={self.folder}/socket", "-u", "root", *words, **options)
+
+    def dump(self):
+        return self.tool("mariadb-dump", "--single-transaction", "--hex-blob", self.database)
+
+    def restore(self, dump):
+        self.lock(True)
+        self.sql(f"drop database {self.database}", None)
+        self.sql(f"create database {self.database}", None)
+        self.tool("mariadb", self.database, input=dump)
+        self.lock(False)
+
+    def lock(self, locked):
+        self.sql(f"alter user tieline account {'lock' if locked else 'unlock'}", None)
+        self.sql("kill user tieline", None)
+
+    def statements(self):
+        """How many LOAD DATA it has run."""
+        return int(self.sql("show global status like 'Com_load'", None)[0][1])
+
+    def encrypted(self):
+        return int(self.sql("show global status like 'Ssl_finished_accepts'", None)[0][1])
 
 
 class Victoria(Server):

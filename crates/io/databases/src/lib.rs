@@ -8,13 +8,15 @@
 //!
 //! Never: a thread, another attempt, a decision about which samples are written.
 //!
-//! Read first: `database.rs`, then `postgres/mod.rs`.
+//! Read first: `database.rs`, then `postgres/mod.rs`, `mariadb/mod.rs`.
 
 mod database;
 #[cfg(feature = "historian")]
 pub mod historian;
 mod http;
 mod line;
+#[cfg(feature = "mariadb")]
+mod mariadb;
 #[cfg(feature = "mongodb")]
 mod mongo;
 mod position;
@@ -22,12 +24,16 @@ mod position;
 mod postgres;
 #[cfg(feature = "remotewrite")]
 mod remote_write;
+#[cfg(any(feature = "mariadb", feature = "postgres"))]
+mod sql;
 #[cfg(any(feature = "mongodb", feature = "postgres"))]
 mod tls;
 
 pub use database::{Database, DatabaseError, Index, Row};
 pub use http::Credentials;
 pub use line::{Line, LineOptions};
+#[cfg(feature = "mariadb")]
+pub use mariadb::{LoadAuthorities, Mariadb, MariadbOptions};
 #[cfg(feature = "mongodb")]
 pub use mongo::{Mongo, MongoOptions, fuzz as mongo_fuzz};
 #[cfg(feature = "postgres")]
@@ -43,6 +49,9 @@ pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
 pub const HAS_MONGODB: bool = cfg!(feature = "mongodb");
 /// Whether this build writes by Prometheus remote write.
 pub const HAS_REMOTE_WRITE: bool = cfg!(feature = "remotewrite");
+
+/// Whether this build writes to MariaDB and MySQL.
+pub const HAS_MARIADB: bool = cfg!(feature = "mariadb");
 
 /// Bytes a second that the slowest link takes.
 const BYTES_PER_SECOND_MIN: u64 = 8 << 10;

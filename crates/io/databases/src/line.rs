@@ -1,7 +1,8 @@
 //! Line protocol over HTTP, as InfluxDB and VictoriaMetrics take it: `measurement,topic=T,q=good value=1.5 TIME`.
 //!
 //! A number and a truth (1 or 0) are the field `value`, a text the field `text`. The validity of the sample is the tag `q`. There are
-//! no transactions: the position is in a file, and a batch that was written just before the process ended is written again.
+//! no transactions: the position is in a file that is written once a second at most, and when the connection ends. Batches that were
+//! written just before the process was killed are written again.
 
 use crate::http::{Credentials, Writes};
 use crate::position::PositionFile;
@@ -9,8 +10,11 @@ use crate::{Database, DatabaseError, Row, time_for};
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tieline_core::Value;
+
+/// How often the position is kept: syncing a file takes as long as a batch.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// How a database that takes line protocol is reached, and what it is given.
 #[derive(Clone, Debug)]
@@ -34,6 +38,10 @@ pub struct Line {
     options: LineOptions,
     writes: Writes,
     position: PositionFile,
+    /// The position that is not in the file yet.
+    pending: Option<u64>,
+    /// When the file was written.
+    kept: Option<Instant>,
     authorization: Option<String>,
     journal: String,
     text: String,
@@ -45,13 +53,21 @@ impl Line {
     pub fn new(options: LineOptions) -> Self {
         let position = PositionFile::new(options.position.clone());
         let (journal, text) = (String::new(), String::new());
-        Self { writes: Writes::new(&options.url), options, position, authorization: None, journal, text }
+        let (writes, authorization, pending, kept) = (Writes::new(&options.url), None, None, None);
+        Self { options, writes, position, pending, kept, authorization, journal, text }
     }
 
     fn send(&self, limit: Duration) -> Result<(), DatabaseError> {
         let mut headers = vec![("content-type", "text/plain; charset=utf-8")];
         headers.extend(self.authorization.as_deref().map(|words| ("authorization", words)));
         self.writes.send(&headers, self.text.as_bytes(), limit)
+    }
+
+    fn keep_position(&mut self) -> io::Result<()> {
+        let Some(seq) = self.pending else { return Ok(()) };
+        self.position.write(&self.journal, seq)?;
+        (self.pending, self.kept) = (None, Some(Instant::now()));
+        Ok(())
     }
 
     /// Appends the line of a row; false where the protocol, or the database, has none for it.
@@ -88,6 +104,7 @@ impl Line {
 impl Database for Line {
     fn connect(&mut self, journal: &str) -> Result<Option<u64>, DatabaseError> {
         let refused = |error: &io::Error| DatabaseError::Refused(error.to_string());
+        self.keep_position().map_err(|error| refused(&error))?;
         journal.clone_into(&mut self.journal);
         self.authorization = match &self.options.credentials {
             Some(credentials) => Some(credentials.authorization("Token").map_err(|error| refused(&error))?),
@@ -111,19 +128,35 @@ impl Database for Line {
         if !self.text.is_empty() {
             self.send(self.options.timeout + time_for(rows))?;
         }
-        let written = self.position.write(&self.journal, upto);
-        written.map_err(|error| DatabaseError::Refused(format!("the position cannot be kept: {error}")))?;
+        self.pending = Some(upto);
+        if self.kept.is_none_or(|kept| kept.elapsed() >= KEEP_EVERY) {
+            let refused = |error| DatabaseError::Refused(format!("the position cannot be kept: {error}"));
+            self.keep_position().map_err(refused)?;
+        }
         Ok(skipped)
     }
 }
 
-fn escape(out: &mut String, text: &str, special: &[char]) {
-    for c in text.chars() {
-        if special.contains(&c) {
-            out.push('\\');
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Err(error) = self.keep_position() {
+            tracing::warn!(%error, "the position of a database cannot be kept: its last batches are sent again");
         }
-        out.push(c);
     }
+}
+
+/// Puts a backslash before special characters, which are of ASCII.
+fn escape(out: &mut String, text: &str, special: &[char]) {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| special.contains(&char::from(byte))) {
+        let (plain, from) = rest.split_at(at);
+        let (one, after) = from.split_at(1);
+        out.push_str(plain);
+        out.push('\\');
+        out.push_str(one);
+        rest = after;
+    }
+    out.push_str(rest);
 }
 
 #[cfg(test)]
@@ -186,12 +219,16 @@ mod tests {
             [DatabaseError::Away(_), DatabaseError::Rejected(_), DatabaseError::Refused(_)]
         ));
         assert!(said(errors[0].clone()).ends_with(": why"), "{} {}", errors[0], words("500"));
-        // Nothing to write needs nobody.
+        // Nothing to write needs nobody. The file is written once a second, and before another connection.
         assert_eq!(line.write(&[row("x", Value::Null)], 8), Ok(1));
+        assert_eq!(line.position.read("j").unwrap(), Some(7));
         assert_eq!((line.connect("j"), line.position.read("k").unwrap()), (Ok(Some(8)), None));
         let bodies: Vec<String> =
             server.join().unwrap().into_iter().map(|body| String::from_utf8(body).unwrap()).collect();
         assert!(bodies[0].is_empty() && bodies[1].ends_with("value=1 1700000000000001000\n"), "{bodies:?}");
         assert!(matches!(line.connect("j"), Err(DatabaseError::Away(_))));
+        assert_eq!(line.write(&[row("x", Value::Null)], 9), Ok(1));
+        drop(line);
+        assert_eq!(PositionFile::new(folder.path().join("x.position")).read("j").unwrap(), Some(9));
     }
 }

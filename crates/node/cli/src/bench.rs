@@ -35,6 +35,10 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             let rows = history::queries::run(options, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::queries::COLUMNS, shape(json))?;
         }
+        BenchVerb::History { points, rounds, databases: true, json, .. } => {
+            let rows = history::databases::run(history::databases::Options { points, rounds }, &Progress::new(true))?;
+            write_rows(&mut stdout(), &rows, history::databases::COLUMNS, shape(json))?;
+        }
         BenchVerb::History { points, rounds, json, .. } => {
             let rows = history::run(&history::Options { points, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::COLUMNS, shape(json))?;

@@ -8,17 +8,14 @@
 //! Integers have the high byte first. Columns: time (microseconds since 2000), value, topic, quality, text, bytes.
 
 use crate::Row;
+use crate::sql::{number, words};
 use bytes::{BufMut as _, Bytes, BytesMut};
-use std::borrow::Cow;
-use tieline_core::Value;
 
 /// The columns, in the order in which [`push`] writes them.
 pub(super) const COLUMNS: &str = "time, value, topic, quality, text, bytes";
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 /// 2000-01-01 in microseconds since 1970.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
-/// Whole numbers up to here are doubles exactly.
-const EXACT_MAX: u64 = 1 << 53;
 /// Bytes of a part that is handed over.
 const PART_BYTES: usize = 64 << 10;
 
@@ -76,35 +73,10 @@ impl Parts {
     }
 }
 
-/// A value as a number. Integers beyond 2^53 are near it; the text has them whole.
-#[expect(clippy::cast_precision_loss, reason = "the text has what is lost")]
-pub(super) fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Bool(truth) => Some(f64::from(u8::from(*truth))),
-        Value::Int(n) => Some(*n as f64),
-        Value::Float(x) => Some(*x),
-        Value::Null | Value::Text(_) | Value::Bytes(_) => None,
-    }
-}
-
-/// What a column of text or bytes has.
-type Column<'a> = Cow<'a, [u8]>;
-
-/// A value as a text or bytes. PostgreSQL has no text with a zero in it: that is bytes.
-fn words(value: &Value) -> (Option<Column<'_>>, Option<Column<'_>>) {
-    match value {
-        Value::Text(text) if text.contains('\0') => (None, Some(text.as_bytes().into())),
-        Value::Text(text) => (Some(text.as_bytes().into()), None),
-        Value::Bytes(bytes) => (None, Some(bytes.as_ref().into())),
-        Value::Int(n) if n.unsigned_abs() > EXACT_MAX => (Some(n.to_string().into_bytes().into()), None),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => (None, None),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tieline_core::{Quality, Timestamp, Topic};
+    use tieline_core::{Quality, Timestamp, Topic, Value};
 
     #[test]
     fn rows_are_as_the_manual_says() {

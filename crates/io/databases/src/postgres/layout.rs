@@ -7,12 +7,12 @@
 
 use super::copy::COLUMNS;
 use crate::Index;
-use tieline_core::{Quality, Timestamp, Validity};
+use crate::sql::{midnight, reasons};
+use tieline_core::Validity;
 
 /// Days before today, and after it, that have partitions of their own.
 const DAYS_BACK: i64 = 3653;
 const DAYS_AHEAD: i64 = 1;
-const DAY_MICROS: i64 = 86_400_000_000;
 
 /// The statements that make what is not there. `schema` is quoted. The caller has a transaction.
 pub(super) fn create(schema: &str, index: Index, timescale: bool) -> String {
@@ -65,12 +65,6 @@ pub(super) fn create(schema: &str, index: Index, timescale: bool) -> String {
     )
 }
 
-/// The bits of the reasons of a validity.
-fn reasons(validity: Validity) -> u16 {
-    let each = (0..13).map(|bit| 1 << bit);
-    each.filter(|bit| Quality::from_bits(*bit).validity() == validity).fold(0, |all, bit| all | bit)
-}
-
 /// The table in which samples stand that may be there already, and what moves those that are not.
 pub(super) const AGAIN_TABLE: &str = "create temporary table if not exists tieline_again (time timestamptz, \
     value double precision, topic integer, quality integer, text text, bytes bytea) on commit delete rows";
@@ -84,11 +78,6 @@ pub(super) fn move_again(schema: &str) -> String {
     )
 }
 
-/// The day of a moment, in days since 1970.
-pub(super) const fn day_of(time: Timestamp) -> i64 {
-    time.micros().div_euclid(DAY_MICROS)
-}
-
 /// Whether a day has a partition of its own.
 pub(super) const fn has_partition(day: i64, today: i64) -> bool {
     day >= today - DAYS_BACK && day <= today + DAYS_AHEAD
@@ -97,10 +86,10 @@ pub(super) const fn has_partition(day: i64, today: i64) -> bool {
 /// The name of a day's partition, and the statements that make it: attached after it was made, so that readers of other days need
 /// not wait.
 pub(super) fn partition(schema: &str, day: i64) -> (String, String) {
-    let begin = Timestamp::from_micros(day * DAY_MICROS);
+    let begin = midnight(day);
     let (year, month, date, _) = begin.day();
     let name = format!("samples_{year:04}{month:02}{date:02}");
-    let end = Timestamp::from_micros((day + 1) * DAY_MICROS);
+    let end = midnight(day + 1);
     let make = format!(
         "create table {schema}.{name} (like {schema}.samples including defaults);
         alter table {schema}.samples attach partition {schema}.{name} for values from ('{begin}') to ('{end}');"
@@ -111,6 +100,8 @@ pub(super) fn partition(schema: &str, day: i64) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::day_of;
+    use tieline_core::Timestamp;
 
     #[test]
     fn days_have_partitions_but_for_wrong_clocks() {
@@ -121,13 +112,5 @@ mod tests {
         assert!(make.contains("from ('2026-11-25T00:00:00.000Z') to ('2026-11-26T00:00:00.000Z')"), "{make}");
         assert!([0, -100, 1].iter().all(|by| has_partition(today + by, today)));
         assert!(![2, -4000].iter().any(|by| has_partition(today + by, today)));
-        assert_eq!(day_of(Timestamp::from_micros(-1)), -1);
-    }
-
-    #[test]
-    fn reasons_have_the_validity_of_the_words() {
-        assert_eq!(reasons(Validity::Bad) & Quality::AWAY.bits(), Quality::AWAY.bits());
-        assert_eq!(reasons(Validity::Uncertain) & Quality::STALE.bits(), Quality::STALE.bits());
-        assert_eq!((reasons(Validity::Bad) | reasons(Validity::Uncertain)) & Quality::TIME_UNSYNCED.bits(), 0);
     }
 }

@@ -8,27 +8,22 @@ mod layout;
 mod tls;
 
 use crate::http::read_secret;
+use crate::sql::{CONNECT_TIMEOUT, TOPICS_MAX, chain, day_of, name_of, run, runtime_of, today};
 use crate::tls::LoadTls;
 use crate::{Database, DatabaseError, Index, Row, time_for};
 use copy::{COLUMNS, Parts};
 use futures_util::SinkExt as _;
-use layout::{day_of, has_partition};
+use layout::has_partition;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Display;
-use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tieline_core::{Timestamp, Topic};
-use tokio::runtime::{Builder, Runtime};
+use std::time::Duration;
+use tieline_core::Topic;
+use tokio::runtime::Runtime;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, Error, NoTls};
 
-/// Numbers of topics in memory; above it all are asked again.
-const TOPICS_MAX: usize = 1 << 20;
-/// The longest time to connect to one host.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Two nodes that make the tables at once would fail.
 const LOCK: i64 = 0x7469_656c_696e_6531;
 
@@ -146,29 +141,15 @@ impl Postgres {
             .batch_execute(&format!("begin; select pg_advisory_xact_lock({LOCK}); {make_schema} {create} commit"))
             .await
     }
-
-    /// Runs a call of a session for the longest time that it may take.
-    fn run<T>(
-        runtime: &Runtime,
-        limit: Duration,
-        call: impl Future<Output = Result<T, DatabaseError>>,
-    ) -> Result<T, DatabaseError> {
-        let late = || DatabaseError::Away(format!("no answer within {} s", limit.as_secs_f32()));
-        runtime.block_on(async { tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(late())) })
-    }
 }
 
 impl Database for Postgres {
     fn connect(&mut self, journal: &str) -> Result<Option<u64>, DatabaseError> {
         self.session = None;
-        let system = |error: std::io::Error| DatabaseError::Refused(format!("the system gives no runtime: {error}"));
-        let runtime = match self.runtime.take() {
-            Some(runtime) => runtime,
-            None => Builder::new_current_thread().enable_all().build().map_err(system)?,
-        };
+        let runtime = runtime_of(&mut self.runtime)?;
         let hosts = u32::try_from(self.options.hosts.len()).unwrap_or(u32::MAX);
         let limit = CONNECT_TIMEOUT.saturating_mul(hosts) + self.options.timeout;
-        let opened = Self::run(&runtime, limit, self.open(journal));
+        let opened = run(&runtime, limit, self.open(journal));
         self.runtime = Some(runtime);
         let session = self.session.insert(opened?);
         Ok(session.position.and_then(|seq| u64::try_from(seq).ok()))
@@ -179,7 +160,7 @@ impl Database for Postgres {
             return Err(DatabaseError::Away("there is no connection".to_owned()));
         };
         let limit = self.options.timeout + time_for(rows);
-        let written = Self::run(runtime, limit, session.write(&self.schema, rows, upto));
+        let written = run(runtime, limit, session.write(&self.schema, rows, upto));
         if written.is_ok() {
             self.session = Some(session);
         }
@@ -191,17 +172,16 @@ impl Session {
     async fn write(&mut self, schema: &str, rows: &[Row], upto: u64) -> Result<(), DatabaseError> {
         self.number_topics(schema, rows).await.map_err(blame)?;
         self.make_days(schema, rows).await.map_err(blame)?;
-        let (mut fresh, mut again, mut counts) = (Parts::begin(), Parts::begin(), (0, 0));
+        let mut parts = [Vec::new(), Vec::new()];
         for row in rows {
             let Some(id) = self.topics.get(&row.topic) else {
                 return Err(DatabaseError::Rejected(format!("the database has no topic {:?}", row.topic.as_str())));
             };
-            let (parts, count) = if row.again { (&mut again, &mut counts.1) } else { (&mut fresh, &mut counts.0) };
-            parts.push(row, *id);
-            *count += 1;
+            parts[usize::from(row.again)].push((row, *id));
         }
+        let [fresh, again] = parts;
         let upto = i64::try_from(upto).map_err(|_| DatabaseError::Refused("a sequence beyond 2^63".to_owned()))?;
-        let moved = self.commit(schema, (fresh, counts.0), (again, counts.1), upto).await.map_err(blame)?;
+        let moved = self.commit(schema, &fresh, &again, upto).await.map_err(blame)?;
         if !moved {
             let words = "the position is not what it was: another process writes, or the database was restored";
             return Err(DatabaseError::Away(words.to_owned()));
@@ -214,8 +194,8 @@ impl Session {
     async fn commit(
         &mut self,
         schema: &str,
-        (fresh, fresh_rows): (Parts, usize),
-        (again, again_rows): (Parts, usize),
+        fresh: &[(&Row, i32)],
+        again: &[(&Row, i32)],
         upto: i64,
     ) -> Result<bool, Error> {
         let transaction = self.client.transaction().await?;
@@ -227,19 +207,24 @@ impl Session {
         if transaction.execute(&position, &[&self.journal, &upto, &self.position.unwrap_or(-1)]).await? != 1 {
             return Ok(false);
         }
-        let tables =
-            [(format!("{schema}.samples"), fresh, fresh_rows), ("pg_temp.tieline_again".to_owned(), again, again_rows)];
-        for (table, parts, rows) in tables {
-            if rows > 0 {
-                let copy = format!("copy {table} ({COLUMNS}) from stdin (format binary)");
-                let mut sink = pin!(transaction.copy_in(&copy).await?);
-                for part in parts.end() {
+        let tables = [(format!("{schema}.samples"), fresh), ("pg_temp.tieline_again".to_owned(), again)];
+        for (table, rows) in tables.iter().filter(|(_, rows)| !rows.is_empty()) {
+            let copy = format!("copy {table} ({COLUMNS}) from stdin (format binary)");
+            let mut sink = pin!(transaction.copy_in(&copy).await?);
+            // A part goes while the next one is made.
+            let mut parts = Parts::begin();
+            for (row, id) in *rows {
+                parts.push(row, *id);
+                for part in parts.done.drain(..) {
                     sink.send(part).await?;
                 }
-                sink.finish().await?;
             }
+            for part in parts.end() {
+                sink.send(part).await?;
+            }
+            sink.finish().await?;
         }
-        if again_rows > 0 {
+        if !again.is_empty() {
             transaction.execute(&layout::move_again(schema), &[]).await?;
         }
         transaction.commit().await?;
@@ -271,9 +256,11 @@ impl Session {
 
     async fn make_days(&mut self, schema: &str, rows: &[Row]) -> Result<(), Error> {
         let Some(known) = &mut self.days else { return Ok(()) };
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let today = day_of(Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)));
-        let days: BTreeSet<i64> = rows.iter().map(|row| day_of(row.time)).filter(|day| !known.contains(day)).collect();
+        let today = today();
+        // Most rows are of the same day as the one before.
+        let mut last = None;
+        let turns = rows.iter().map(|row| day_of(row.time)).filter(|day| last.replace(*day) != Some(*day));
+        let days: BTreeSet<i64> = turns.filter(|day| !known.contains(day)).collect();
         for day in days.into_iter().filter(|day| has_partition(*day, today)) {
             let (name, make) = layout::partition(schema, day);
             let there = "select to_regclass($1::text) is not null";
@@ -321,16 +308,6 @@ pub(crate) fn blame(error: Error) -> DatabaseError {
         Some("22" | "23") => DatabaseError::Rejected(words),
         _ => DatabaseError::Refused(words),
     }
-}
-
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(|cause: &dyn std::error::Error| (cause as &dyn Display).to_string()).collect::<Vec<_>>().join(": ")
-}
-
-/// What a connection is called in the database's lists.
-fn name_of(journal: &str) -> String {
-    format!("tieline {journal}")
 }
 
 /// A name as SQL has it.

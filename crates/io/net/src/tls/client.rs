@@ -6,6 +6,7 @@ use super::verify::{Anchors, PeerVerifier};
 use super::{TlsError, TlsFault};
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
 use std::path::Path;
@@ -14,6 +15,25 @@ use std::sync::Arc;
 /// What stands for a file's name where none was given.
 const SYSTEM: &str = "the certificates of the system";
 const EXPECTED: &str = "certificates of authorities, or the server's own";
+
+/// The certificates of authorities, each in DER: those of a file, or those that the machine trusts.
+///
+/// # Errors
+/// The file cannot be read, or has none.
+pub fn read_authorities(file: Option<&Path>) -> Result<Vec<Vec<u8>>, TlsFault> {
+    let found = match file {
+        Some(file) => read_certificates(file)?.into_iter().map(|(der, _)| der).collect(),
+        None => rustls_native_certs::load_native_certs().certs,
+    };
+    let is_usable =
+        |der: &CertificateDer<'_>| RootCertStore::empty().add_parsable_certificates([der.clone().into_owned()]).0 > 0;
+    let usable: Vec<Vec<u8>> = found.into_iter().filter(is_usable).map(|der| der.to_vec()).collect();
+    if usable.is_empty() {
+        let file = file.unwrap_or(Path::new(SYSTEM));
+        return Err(TlsFault::new(file, "none that can be trusted".to_owned(), EXPECTED));
+    }
+    Ok(usable)
+}
 
 /// What the connections of a client are made with.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ mod verify;
 mod tests;
 
 pub use certificate::{CertificateInfo, Fingerprint, read_certificates};
-pub use client::ClientTls;
+pub use client::{ClientTls, read_authorities};
 pub use fault::{TlsError, TlsFault};
 pub use files::{Pin, TlsFiles, TlsVersion, Trust};
 pub use shown::{ShownCertificate, UserRole, UserRoles};

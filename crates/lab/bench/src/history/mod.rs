@@ -5,6 +5,7 @@
 //! behind the same loop: a thread writes the bytes of all batches that wait with one call, syncs once
 //! (`fdatasync`), and answers them.
 
+pub mod databases;
 mod plain;
 pub mod queries;
 
@@ -312,6 +313,19 @@ mod tests {
             assert!(figures.points_per_s_synced > 0.0 && figures.points_per_s_queryable > 0.0, "{figures:?}");
             assert!(figures.journal_bytes_per_point > 5.0 && figures.store_bytes_per_point > 5.0, "{figures:?}");
             assert!(figures.batches_per_sync >= 1.0, "{figures:?}");
+        }
+    }
+
+    #[test]
+    fn databases_that_are_installed_get_all_points() {
+        let rows = databases::run(databases::Options { points: 30_000, rounds: 1 }, &Progress::new(false)).unwrap();
+        assert_eq!(rows.len(), 5);
+        for row in rows {
+            match (&row.figures, &row.invalid) {
+                (Some(figures), None) => assert!(figures.rows_per_s > 0.0 && figures.raw_rows_per_s > 0.0, "{row:?}"),
+                (None, Some(why)) => assert!(why.contains("is absent"), "{row:?}"),
+                _ => panic!("{row:?}"),
+            }
         }
     }
 

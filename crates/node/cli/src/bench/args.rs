@@ -85,6 +85,9 @@ pub enum BenchVerb {
         /// Store whole days of so many topics and time questions about them, in place of the other rows
         #[arg(long, value_name = "TOPICS")]
         queries: Option<usize>,
+        /// Write the points to other databases that are installed: PostgreSQL, MariaDB, VictoriaMetrics; in place of the other rows
+        #[arg(long, conflicts_with = "queries")]
+        databases: bool,
         /// Days of each topic, a value a second
         #[arg(long, default_value_t = 1, requires = "queries")]
         days: usize,

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tieline_core::{Body, Value};
+use tieline_core::{Body, Filter, Value};
 use tieline_databases::{DatabaseError, Row};
-use tieline_journal::{Item, Reader, Seq, decode};
+use tieline_journal::{Item, Reader, Sample, Seq, decode};
 use tieline_store::FolderStorage;
 use tracing::{info, warn};
 
@@ -41,6 +41,8 @@ pub(crate) struct Forwarder {
     shared: Seq,
     /// Where it reads; none without a connection.
     reader: Option<Reader<FolderStorage>>,
+    /// What was read while the batch before it was written.
+    ahead: Option<Batch>,
     /// Whether a position was read since the start.
     known: bool,
     rows_max: usize,
@@ -76,7 +78,7 @@ impl Forwarder {
         let opened = board.wait(Duration::ZERO, |_| true, |notes| notes.opened);
         let shared = Seq(identity.restored_at(opened.0)?.unwrap_or(opened.0));
         let (rows_max, written) = (forwarding.batch_rows, VecDeque::new());
-        let (reader, known, singly) = (None, false, 0);
+        let (reader, ahead, known, singly) = (None, None, false, 0);
         Ok(Self {
             forwarding,
             index,
@@ -85,6 +87,7 @@ impl Forwarder {
             identity,
             shared,
             reader,
+            ahead,
             known,
             rows_max,
             singly,
@@ -100,7 +103,8 @@ impl Forwarder {
             let (durable, done) =
                 self.board.wait(Duration::ZERO, |_| true, |notes| (notes.status.durable, notes.journal_done));
             let late = done && *close_by.get_or_insert_with(|| Instant::now() + self.close_patience) <= Instant::now();
-            if late || (done && self.reader.as_ref().is_some_and(|reader| reader.place() > durable)) {
+            let all_read = self.ahead.is_none() && self.reader.as_ref().is_some_and(|reader| reader.place() > durable);
+            if late || (done && all_read) {
                 break;
             }
             let connects = self.reader.is_none();
@@ -146,7 +150,7 @@ impl Forwarder {
         let first = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.journal_first);
         // A database that has nothing of this journal gets what the journal has.
         let next = position.map_or(first.max(Seq(1)), |seq| Seq(seq).next());
-        self.reader = Some(Reader::new(storage, next));
+        (self.reader, self.ahead) = (Some(Reader::new(storage, next)), None);
         self.known = true;
         self.written.clear();
         self.note_position(next.previous());
@@ -163,18 +167,23 @@ impl Forwarder {
     /// Writes a batch, or waits for a moment where there is nothing to write.
     fn forward(&mut self) -> Result<(), DatabaseError> {
         let Some(place) = self.reader.as_ref().map(Reader::place) else { return Ok(()) };
-        let durable = self.board.wait(
-            IDLE,
-            |notes| notes.status.durable >= place || notes.journal_done,
-            |notes| notes.status.durable,
-        );
-        let batch = self.gather(durable)?;
+        let batch = match self.ahead.take() {
+            Some(batch) => batch,
+            None => {
+                let durable = self.board.wait(
+                    IDLE,
+                    |notes| notes.status.durable >= place || notes.journal_done,
+                    |notes| notes.status.durable,
+                );
+                self.gather(durable)?
+            }
+        };
         let Some(upto) = batch.upto else {
             self.note_position(place.previous());
             return Ok(());
         };
         let started = Instant::now();
-        match self.forwarding.database.write(&batch.rows, upto.0) {
+        match self.write(&batch, upto)? {
             Ok(skipped) => self.note_batch(&batch, upto, skipped, started.elapsed()),
             Err(DatabaseError::Rejected(why)) if batch.records == 1 => self.leave_out(&batch, upto, &why)?,
             Err(error) => {
@@ -191,6 +200,28 @@ impl Forwarder {
             self.board.wait(self.forwarding.every, |notes| notes.journal_done, |_| ());
         }
         Ok(())
+    }
+
+    /// Writes a batch, and reads the next one meanwhile where there is more.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    fn write(&mut self, batch: &Batch, upto: Seq) -> Result<Result<u64, DatabaseError>, DatabaseError> {
+        let durable = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.durable);
+        let Self { forwarding, reader, rows_max, singly, .. } = self;
+        let Forwarding { database, name, topics, .. } = forwarding;
+        let Some(reader) = reader.as_mut().filter(|_| batch.is_full && *singly == 0) else {
+            return Ok(database.write(&batch.rows, upto.0));
+        };
+        let (written, ahead) = std::thread::scope(|scope| {
+            let read = || gather(reader, (name, topics), durable, (*rows_max, u64::MAX));
+            // A system without another thread reads the batch when its turn comes.
+            let reading = std::thread::Builder::new().name("db-read".to_owned()).spawn_scoped(scope, read);
+            let written = database.write(&batch.rows, upto.0);
+            (written, reading.ok().and_then(|reading| reading.join().ok()))
+        });
+        self.ahead = ahead.transpose()?.filter(|batch| batch.upto.is_some());
+        Ok(written)
     }
 
     /// Counts a record whose values the database refuses, and goes on behind it.
@@ -211,37 +242,8 @@ impl Forwarder {
 
     fn gather(&mut self, durable: Seq) -> Result<Batch, DatabaseError> {
         let Some(reader) = &mut self.reader else { return Ok(Batch::default()) };
-        let (mut batch, mut bytes) = (Batch::default(), 0);
         let records_max = if self.singly > 0 { 1 } else { u64::MAX };
-        loop {
-            if batch.rows.len() >= self.rows_max || bytes >= BATCH_BYTES || batch.records >= records_max {
-                batch.is_full = true;
-                return Ok(batch);
-            }
-            let item = reader.next(durable);
-            match item.map_err(|error| DatabaseError::Refused(format!("the journal cannot be read: {error}")))? {
-                None => return Ok(batch),
-                Some(Item::Record { seq, payload }) => {
-                    bytes += payload.len();
-                    (batch.upto, batch.records) = (Some(seq), batch.records + 1);
-                    match decode(payload) {
-                        Ok(samples) => {
-                            let wanted = |sample: &tieline_journal::Sample| {
-                                self.forwarding.topics.iter().any(|filter| filter.matches(&sample.update.topic))
-                            };
-                            batch.rows.extend(samples.into_iter().filter(wanted).map(row_of));
-                        }
-                        Err(_) => batch.missing += 1,
-                    }
-                }
-                Some(Item::Lost(lost)) => {
-                    let name = self.forwarding.name.as_str();
-                    warn!(database = name, first = lost.first.0, records = lost.records, "journal records are gone");
-                    batch.missing += lost.records;
-                    batch.upto = Some(Seq(lost.first.0.saturating_add(lost.records)).previous());
-                }
-            }
-        }
+        gather(reader, (&self.forwarding.name, &self.forwarding.topics), durable, (self.rows_max, records_max))
     }
 
     fn note_batch(&mut self, batch: &Batch, upto: Seq, skipped: u64, took: Duration) {
@@ -282,7 +284,7 @@ impl Forwarder {
     }
 
     fn fail(&mut self, error: &DatabaseError) {
-        self.reader = None;
+        (self.reader, self.ahead) = (None, None);
         let name = self.forwarding.name.as_str();
         let (was, given_up) = self.board.note(|notes| {
             let first = notes.status.journal_first;
@@ -302,8 +304,42 @@ impl Forwarder {
     }
 }
 
+/// Reads a batch of at most so many rows and records, give or take a record; of the topics that the database is to have.
+fn gather(
+    reader: &mut Reader<FolderStorage>,
+    (name, topics): (&str, &[Filter]),
+    durable: Seq,
+    (rows_max, records_max): (usize, u64),
+) -> Result<Batch, DatabaseError> {
+    let (mut batch, mut bytes) = (Batch::default(), 0);
+    let wanted = |sample: &Sample| topics.iter().any(|filter| filter.matches(&sample.update.topic));
+    loop {
+        if batch.rows.len() >= rows_max || bytes >= BATCH_BYTES || batch.records >= records_max {
+            batch.is_full = true;
+            return Ok(batch);
+        }
+        let item = reader.next(durable);
+        match item.map_err(|error| DatabaseError::Refused(format!("the journal cannot be read: {error}")))? {
+            None => return Ok(batch),
+            Some(Item::Record { seq, payload }) => {
+                bytes += payload.len();
+                (batch.upto, batch.records) = (Some(seq), batch.records + 1);
+                match decode(payload) {
+                    Ok(samples) => batch.rows.extend(samples.into_iter().filter(wanted).map(row_of)),
+                    Err(_) => batch.missing += 1,
+                }
+            }
+            Some(Item::Lost(lost)) => {
+                warn!(database = name, first = lost.first.0, records = lost.records, "journal records are gone");
+                batch.missing += lost.records;
+                batch.upto = Some(Seq(lost.first.0.saturating_add(lost.records)).previous());
+            }
+        }
+    }
+}
+
 /// A sample as databases take it.
-fn row_of(sample: tieline_journal::Sample) -> Row {
+fn row_of(sample: Sample) -> Row {
     let again = sample.again;
     let entry = entry_of(Seq(0), sample);
     let (value, quality) = match entry.body {

@@ -9,15 +9,16 @@ use super::settings::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::Filter;
-use tieline_databases::{Credentials, HAS_MONGODB, HAS_POSTGRES, HAS_REMOTE_WRITE, Index};
+use tieline_databases::{Credentials, HAS_MARIADB, HAS_MONGODB, HAS_POSTGRES, HAS_REMOTE_WRITE, Index};
 use toml::de::DeValue;
 
 /// Databases of one node.
 const DATABASES_MAX: usize = 16;
 /// Characters of a name.
 const NAME_CHARS: usize = 64;
-/// The port of PostgreSQL.
+/// The port of PostgreSQL, of MariaDB.
 const POSTGRES_PORT: u16 = 5432;
+const MARIADB_PORT: u16 = 3306;
 /// The port of MongoDB.
 const MONGO_PORT: u16 = 27017;
 
@@ -43,20 +44,19 @@ pub struct DatabaseConfig {
 pub enum DatabaseServer {
     /// PostgreSQL, or what speaks its protocol.
     Postgres {
-        /// Hosts and ports; the first is used that can be written to.
-        hosts: Vec<(String, u16)>,
-        /// Who writes.
-        user: String,
-        /// The file of the password.
-        password_file: Option<PathBuf>,
-        /// The database's name.
-        database: String,
+        /// Where it is and who writes.
+        access: ServerAccess,
         /// The schema of all tables.
         schema: String,
         /// The index on samples.
         index: Index,
-        /// TLS, and the file of the authorities that are trusted; none of the latter are those of the machine.
-        tls: Option<Option<PathBuf>>,
+    },
+    /// MariaDB or MySQL.
+    Mariadb {
+        /// Which product: the word of `kind`.
+        kind: &'static str,
+        /// Where it is and who writes.
+        access: ServerAccess,
     },
     /// Line protocol over HTTP.
     Line {
@@ -99,25 +99,45 @@ pub enum DatabaseServer {
     },
 }
 
+/// Where a database with tables is, and who writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerAccess {
+    /// Hosts and ports; the first is used that can be written to.
+    pub hosts: Vec<(String, u16)>,
+    /// Who writes.
+    pub user: String,
+    /// The file of the password.
+    pub password_file: Option<PathBuf>,
+    /// The database's name.
+    pub database: String,
+    /// TLS, and the file of the authorities that are trusted; none of the latter are those of the machine.
+    pub tls: Option<Option<PathBuf>>,
+}
+
 impl DatabaseServer {
     /// The word of `kind`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Postgres { .. } => POSTGRESQL,
-            Self::Line { kind, .. } => kind,
+            Self::Mariadb { kind, .. } | Self::Line { kind, .. } => kind,
             Self::Mongo { .. } => MONGODB,
             Self::RemoteWrite { .. } => REMOTE_WRITE,
         }
     }
 }
 
-const KIND_WORDS: &str = "\"postgresql\", \"influxdb\", \"victoriametrics\", \"remotewrite\" or \"mongodb\"";
+const KIND_WORDS: &str =
+    "\"postgresql\", \"mariadb\", \"mysql\", \"influxdb\", \"victoriametrics\", \"remotewrite\" or \"mongodb\"";
 const POSTGRESQL: &str = "postgresql";
+const MARIADB: &str = "mariadb";
+const MYSQL: &str = "mysql";
 const REMOTE_WRITE: &str = "remotewrite";
 const MONGODB: &str = "mongodb";
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 7] = [
     (POSTGRESQL, POSTGRESQL),
+    (MARIADB, MARIADB),
+    (MYSQL, MYSQL),
     ("influxdb", "influxdb"),
     (VICTORIA, VICTORIA),
     (REMOTE_WRITE, REMOTE_WRITE),
@@ -145,6 +165,7 @@ fn read_database(name: String, mut s: Section<'_>, doc: &mut Document<'_>, folde
     let kind = s.required(doc, "kind", KIND_WORDS, parse::word(&KINDS));
     let server = match kind {
         Some(POSTGRESQL) => read_postgres(&mut s, doc, folder),
+        Some(kind @ (MARIADB | MYSQL)) => read_mariadb(&mut s, doc, folder, kind),
         Some(MONGODB) => read_mongo(&mut s, doc, folder),
         Some(REMOTE_WRITE) => read_remote_write(&mut s, doc, folder),
         Some(kind) => read_line(&mut s, doc, folder, kind),
@@ -165,15 +186,33 @@ fn read_postgres(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> 
         let found = "\"postgresql\", which this binary was built without".to_owned();
         doc.report(s.value_at("kind"), &s.key("kind"), found, "a binary with the feature postgres".to_owned());
     }
-    let hosts = s.required(doc, "hosts", HOSTS, |value| read_hosts(value, POSTGRES_PORT));
+    let schema = s.or(doc, "schema", "tieline".to_owned(), parse::text);
+    let index = HISTORY_DATABASE_INDEX.read(s, doc, [Index::Btree, Index::Brin, Index::None]);
+    let access = read_access(s, doc, folder, POSTGRES_PORT)?;
+    Some(DatabaseServer::Postgres { access, schema, index })
+}
+
+fn read_mariadb(
+    s: &mut Section<'_>,
+    doc: &mut Document<'_>,
+    folder: &Path,
+    kind: &'static str,
+) -> Option<DatabaseServer> {
+    if !HAS_MARIADB {
+        let found = format!("{kind:?}, which this binary was built without");
+        doc.report(s.value_at("kind"), &s.key("kind"), found, "a binary with the feature mariadb".to_owned());
+    }
+    Some(DatabaseServer::Mariadb { kind, access: read_access(s, doc, folder, MARIADB_PORT)? })
+}
+
+fn read_access(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, port: u16) -> Option<ServerAccess> {
+    let hosts = s.required(doc, "hosts", HOSTS, |value| read_hosts(value, port));
     let user = s.required(doc, "user", "the name of a user of the database", parse::text);
     let password_file = s.optional(doc, "password_file", parse::text).map(|file| folder.join(file));
     let database = s.required(doc, "database", "the name of the database", parse::text);
-    let schema = s.or(doc, "schema", "tieline".to_owned(), parse::text);
-    let index = HISTORY_DATABASE_INDEX.read(s, doc, [Index::Btree, Index::Brin, Index::None]);
     let tls = read_tls(s, doc, folder);
     let (hosts, user, database) = (hosts?, user?, database?);
-    Some(DatabaseServer::Postgres { hosts, user, password_file, database, schema, index, tls })
+    Some(ServerAccess { hosts, user, password_file, database, tls })
 }
 
 fn read_mongo(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<DatabaseServer> {
@@ -298,7 +337,8 @@ mod tests {
             }
             match read(&text) {
                 Ok(all) => {
-                    let DatabaseServer::Postgres { hosts, password_file, tls, .. } = &all[0].server else { panic!() };
+                    let DatabaseServer::Postgres { access, .. } = &all[0].server else { panic!() };
+                    let ServerAccess { hosts, password_file, tls, .. } = access;
                     let found: Vec<(&str, u16)> = hosts.iter().map(|(host, port)| (host.as_str(), *port)).collect();
                     assert_eq!((found.as_slice(), tls), (expect, &None));
                     assert_eq!(password_file.as_deref(), Some(Path::new("/etc/t/p")));
@@ -323,13 +363,21 @@ mod tests {
             assert!(error.contains(part), "{text}: {error}");
         };
         check("", "history.database.plant.kind");
-        check("kind='mysql'", "\"influxdb\" or \"remotewrite\" or \"mongodb\"");
+        check("kind='mysql'\nhosts=['a']\nuser='u'", "history.database.plant.database");
+        check("kind='mariadb'\nhosts=['a']\nuser='u'\ndatabase='d'\nindex='brin'", "history.database.plant.index");
+        check("kind='mariadb'\nhosts=['a']\nuser='u'\ndatabase='d'\nschema='s'", "history.database.plant.schema");
+        check("kind='oracle'", "\"influxdb\" or \"remotewrite\" or \"mongodb\"");
         check("kind='influxdb'", "history.database.plant.url");
         check("kind='influxdb'\nurl='https://x/'", "https needs a proxy");
         check("kind='influxdb'\nurl='http://x/'\nuser='u'", "password_file beside it");
         check("kind='influxdb'\nurl='http://x/'\nhosts=['a']", "history.database.plant.hosts");
         check("kind='postgresql'\nhosts=['a']\nuser='u'", "history.database.plant.database");
         check("kind='postgresql'\nhosts=['a']\nuser='u'\ndatabase='d'\nauthorities='ca'", "tls = true beside it");
+        if HAS_MARIADB {
+            let all = read("kind='mysql'\nhosts=['a','b:1']\nuser='u'\ndatabase='d'\ntls=true").unwrap();
+            let DatabaseServer::Mariadb { kind: MYSQL, access } = &all[0].server else { panic!() };
+            assert_eq!((access.hosts[0].1, access.hosts[1].1, &access.tls), (MARIADB_PORT, 1, &Some(None)));
+        }
         check("kind='remotewrite'\nurl='http://x/'\nmetric='a b'", "the name of a metric");
         for header in ["a", "a b: c", ": c", "a: \u{e9}"] {
             check(&format!("kind='remotewrite'\nurl='http://x/'\nheaders=['b: c', '{header}']"), "X-Scope-OrgID");

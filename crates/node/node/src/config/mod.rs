@@ -42,7 +42,7 @@ pub use bacnet::{BacnetConfig, BacnetSocket, ClockSync};
 pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig, Source};
 pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig, rarely};
 pub use control::CoordinationConfig;
-pub use database::{DatabaseConfig, DatabaseServer, VICTORIA};
+pub use database::{DatabaseConfig, DatabaseServer, ServerAccess, VICTORIA};
 pub use device::{DeviceConfig, Numbered, Priority, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use goose::{GooseConfig, GooseRole, values_of};

@@ -1,6 +1,6 @@
 //! Other people's databases, as configured.
 
-use crate::config::{DatabaseConfig, DatabaseServer, VICTORIA};
+use crate::config::{DatabaseConfig, DatabaseServer, ServerAccess, VICTORIA};
 use std::path::Path;
 use std::time::Duration;
 use tieline_databases::{Database, Line, LineOptions};
@@ -22,6 +22,7 @@ pub(super) fn forwarding_of(config: &DatabaseConfig, folder: &Path) -> Forwardin
         })),
         DatabaseServer::RemoteWrite { .. } => remote_write(config, folder),
         DatabaseServer::Postgres { .. } => postgres(config),
+        DatabaseServer::Mariadb { access, .. } => mariadb(access, config.timeout),
         DatabaseServer::Mongo { .. } => mongo(config),
     };
     Forwarding {
@@ -39,23 +40,39 @@ pub(super) fn forwarding_of(config: &DatabaseConfig, folder: &Path) -> Forwardin
 #[cfg(feature = "postgres")]
 fn postgres(config: &DatabaseConfig) -> Box<dyn Database> {
     use tieline_databases::{Postgres, PostgresOptions};
-    let DatabaseServer::Postgres { hosts, user, password_file, database, schema, index, tls } = &config.server else {
-        return Box::new(Absent);
-    };
+    let DatabaseServer::Postgres { access, schema, index } = &config.server else { return Box::new(Absent) };
+    let ServerAccess { hosts, user, password_file, database, tls } = access.clone();
     Box::new(Postgres::new(PostgresOptions {
-        hosts: hosts.clone(),
-        user: user.clone(),
-        password_file: password_file.clone(),
-        database: database.clone(),
+        hosts,
+        user,
+        password_file,
+        database,
         schema: schema.clone(),
         index: *index,
         timeout: config.timeout,
-        tls: tls.clone().map(load),
+        tls: tls.map(load),
     }))
 }
 
 #[cfg(not(feature = "postgres"))]
 fn postgres(_: &DatabaseConfig) -> Box<dyn Database> {
+    Box::new(Absent)
+}
+
+#[cfg(feature = "mariadb")]
+fn mariadb(access: &ServerAccess, timeout: Duration) -> Box<dyn Database> {
+    use std::sync::Arc;
+    use tieline_databases::{LoadAuthorities, Mariadb, MariadbOptions};
+    use tieline_net::tls::read_authorities;
+    let ServerAccess { hosts, user, password_file, database, tls } = access.clone();
+    let tls = tls.map(|authorities| -> LoadAuthorities {
+        Arc::new(move || read_authorities(authorities.as_deref()).map_err(|fault| fault.to_string()))
+    });
+    Box::new(Mariadb::new(MariadbOptions { hosts, user, password_file, database, timeout, tls }))
+}
+
+#[cfg(not(feature = "mariadb"))]
+fn mariadb(_: &ServerAccess, _: Duration) -> Box<dyn Database> {
     Box::new(Absent)
 }
 
