@@ -31,6 +31,8 @@ use tieline_store::{Answer, DAY_US, Kinds, Piece, Place, Row, StoreError, export
 const STATE_FILE: &str = "export.jsonl";
 /// Bytes of a level in the name of a file; file systems take 255.
 const LEVEL_BYTES_MAX: usize = 200;
+/// A file that is shorter has fewer rows than a node gives in an answer.
+const FEW_BYTES: u64 = 1 << 20;
 /// Topics of one export from a node.
 const TOPICS_MAX: u64 = 1_000_000;
 
@@ -242,9 +244,11 @@ impl Work {
         let above = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(above).with_context(|| above.display().to_string())?;
         let mut file = File::create(&part).with_context(|| part.display().to_string())?;
-        let has_rows = fill(&mut file)? || import(&part)?.next().is_some();
+        let is_known = fill(&mut file)?;
         file.sync_data()?;
-        self.bytes += file.metadata()?.len();
+        let bytes = file.metadata()?.len();
+        let has_rows = is_known || has_all_rows(&part, bytes).with_context(|| format!("{topic} on {day}"))?;
+        self.bytes += bytes;
         if has_rows {
             fs::rename(&part, &path)?;
             self.files += 1;
@@ -273,6 +277,23 @@ impl Work {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Whether a file has rows, from a node that ends an answer at [`ROWS_MAX`].
+fn has_all_rows(file: &Path, bytes: u64) -> Result<bool> {
+    let mut rows = import(file)?;
+    if bytes < FEW_BYTES {
+        return Ok(rows.next().transpose()?.is_some());
+    }
+    let mut count = 0;
+    for row in rows {
+        row?;
+        count += 1;
+    }
+    if count >= ROWS_MAX {
+        bail!("the node gives {ROWS_MAX} samples at most, expected fewer in a day: export from its data folder with --data");
+    }
+    Ok(count > 0)
 }
 
 /// Rows of one topic, as they are read.
