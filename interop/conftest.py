@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "sdk" / "python"))
 
 import node as under_test  # noqa: E402
 from processes import Peer  # noqa: E402

@@ -82,6 +82,7 @@ def test_pandas_polars_and_duckdb_compute_with_it(node, history):
     means = frame.group_by(polars.col("topic").cast(polars.String)).agg(polars.col("value").mean()).rows()
     assert dict(means)["plant/power"] == pytest.approx(mean) and len(frame) == COUNT + len(points())
     power = history.arrow("plant/power", start=START)
+    assert power.num_rows == COUNT
     assert duckdb.sql("select topic, avg(value), count(*) from power group by topic").fetchall() == [("plant/power", pytest.approx(mean), COUNT)]
 
 

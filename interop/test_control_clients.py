@@ -8,10 +8,8 @@ import time
 import pytest
 from processes import HERE
 from test_reservations import check_writes, pump, server  # noqa: F401
+from tieline.control import Client, Failed, NodeError, Refused
 from waiting import until
-
-sys.path.insert(0, str(HERE.parent / "sdk" / "python"))
-from tieline.control import Client, Failed, NodeError, Refused  # noqa: E402
 
 TYPESCRIPT = HERE.parent / "sdk" / "typescript"
 

@@ -4,24 +4,30 @@ import json
 import random
 import socket
 import struct
-import sys
 import threading
 from datetime import datetime, timezone
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
 import pytest
+from tieline.delta import (
+    CHECKED,
+    WAITING,
+    Broken,
+    Codecs,
+    Decoder,
+    Lost,
+    Point,
+    Receiver,
+    Sender,
+    Value,
+    matches,
+)
+from tieline.delta.codecs import hunk
+from tieline.delta.hunks import hunk_of
+from tieline.delta.paho import Deltas, connect_properties
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "sdk" / "python"))
-
-from tieline.delta import (  # noqa: E402
-    CHECKED, WAITING, Broken, Codecs, Decoder, Lost, Point, Receiver, Sender, Value, matches,
-)
-from tieline.delta.codecs import hunk  # noqa: E402
-from tieline.delta.hunks import hunk_of  # noqa: E402
-from tieline.delta.paho import Deltas, connect_properties  # noqa: E402
-
 VECTORS = ROOT / "vectors" / "delta"
 
 

@@ -3,8 +3,6 @@ it is, so that a client never takes one for what it is not."""
 
 import json
 import struct
-import sys
-from pathlib import Path
 
 import paho.mqtt.client as paho
 import pytest
@@ -15,11 +13,8 @@ from paho.mqtt.properties import Properties
 from streams import PING, Hand, packet, subscribe, text, unsubscribe, user_property
 from streams import publish as publish_bytes
 from test_delta_node import Rebuilt, document
+from tieline.delta import Lost, Receiver, Value
 from waiting import until
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "sdk" / "python"))
-
-from tieline.delta import Lost, Receiver, Value  # noqa: E402
 
 OFFER = "point,hunk"
 DELTAS = user_property("tieline-delta", OFFER)

@@ -4,9 +4,7 @@ import json
 import queue
 import random
 import socket
-import sys
 from datetime import datetime, timezone
-from pathlib import Path
 
 import paho.mqtt.client as paho
 import pytest
@@ -14,12 +12,9 @@ from bus import Paho, publish
 from node import Device, OurOutstation
 from streams import Hand, subscribe, user_property
 from streams import publish as publish_bytes
+from tieline.delta import Codecs, Point, Receiver, Value
+from tieline.delta.paho import Deltas, connect_properties
 from waiting import until
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "sdk" / "python"))
-
-from tieline.delta import Codecs, Point, Receiver, Value  # noqa: E402
-from tieline.delta.paho import Deltas, connect_properties  # noqa: E402
 
 T = 1_700_000_000_000
 

@@ -3,9 +3,7 @@
 import json
 import random
 import socket
-import sys
 import threading
-from pathlib import Path
 
 import paho.mqtt.client as paho
 import pytest
@@ -14,11 +12,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from processes import HERE, Lines
 from test_delta_node import Plain
+from tieline.delta.paho import Deltas, connect_properties
 from waiting import until
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "sdk" / "python"))
-
-from tieline.delta.paho import Deltas, connect_properties  # noqa: E402
 
 SDK = HERE.parent / "sdk" / "typescript"
 

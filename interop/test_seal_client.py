@@ -5,7 +5,6 @@ import contextlib
 import random
 import ssl
 import subprocess
-import sys
 
 import pytest
 import rsfn
@@ -13,10 +12,7 @@ from carriers import certificate
 from node import BINARY, tieline
 from processes import Lines
 from test_seal import CONTENT, TOKEN, folder  # noqa: F401  the fixture
-
-sys.path.insert(0, str(rsfn.VECTORS.parents[1] / "sdk" / "python"))
-
-from tieline.seal import Blocking, Broken, Cluster, Reason, Refused, Server, Unavailable, protocol  # noqa: E402
+from tieline.seal import Blocking, Broken, Cluster, Reason, Refused, Server, Unavailable, protocol
 
 
 @pytest.fixture
