@@ -174,9 +174,10 @@ def test_a_sql_historian_in_postgres_is_moved(stopped, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text(PASSWORD + "\n")
     with Postgres() as postgres:
+        postgres.fresh()
         volttron.fill_postgres(postgres)
         volttron.fill_postgres(postgres, "old", is_old=True)
-        source = f"postgresql://tieline@127.0.0.1:{postgres.port}/plant"
+        source = f"postgresql://tieline@127.0.0.1:{postgres.port}/{postgres.database}"
         words = (*MAP, "--source-password-file", secret, "--data", stopped.data)
         done = move(source, *words)
         check_all(rows_of(stopped.data))

@@ -148,7 +148,7 @@ fn a_room_imports_rooms_below_it() {
 fn an_arrow_up_is_refused_however_it_is_written() {
     let expect = |place: &str| {
         format!(
-            "{place}: bus imports broker, which stands above it, expected only config, wall_clock, trace, access, control, field, history"
+            "{place}: bus imports broker, which stands above it, expected only backup, config, wall_clock, trace, access, control, field, history"
         )
     };
     let check =
@@ -171,7 +171,7 @@ fn rooms_of_one_rank_do_not_know_each_other() {
     let lib = ("lib.rs", "//! The node.\nmod control;\nmod field;\n");
     check_order(
         &[lib, ("control/mod.rs", "use crate::field::Field;\n")],
-        "control/mod.rs:1: control imports field, which stands beside it, expected only config, wall_clock, trace",
+        "control/mod.rs:1: control imports field, which stands beside it, expected only backup, config, wall_clock, trace",
     );
 }
 
@@ -179,7 +179,7 @@ fn rooms_of_one_rank_do_not_know_each_other() {
 fn two_rooms_do_not_import_each_other() {
     let expect = "broker/mod.rs:2: broker and bus import each other, bus in bus/mod.rs:1, expected one of the two, or what \
                   both need in a room below\n\
-                  bus/mod.rs:1: bus imports broker, which stands above it, expected only config, wall_clock, trace, access, \
+                  bus/mod.rs:1: bus imports broker, which stands above it, expected only backup, config, wall_clock, trace, access, \
                   control, field, history";
     check_order(
         &[ROOMS, ("broker/mod.rs", "\nuse crate::bus::Bus;\n"), ("bus/mod.rs", "use crate::broker::Broker;\n")],

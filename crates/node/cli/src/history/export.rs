@@ -291,7 +291,9 @@ fn has_all_rows(file: &Path, bytes: u64) -> Result<bool> {
         count += 1;
     }
     if count >= ROWS_MAX {
-        bail!("the node gives {ROWS_MAX} samples at most, expected fewer in a day: export from its data folder with --data");
+        bail!(
+            "the node gives {ROWS_MAX} samples at most, expected fewer in a day: export from its data folder with --data"
+        );
     }
     Ok(count > 0)
 }

@@ -366,7 +366,7 @@ mod tests {
         check("kind='mysql'\nhosts=['a']\nuser='u'", "history.database.plant.database");
         check("kind='mariadb'\nhosts=['a']\nuser='u'\ndatabase='d'\nindex='brin'", "history.database.plant.index");
         check("kind='mariadb'\nhosts=['a']\nuser='u'\ndatabase='d'\nschema='s'", "history.database.plant.schema");
-        check("kind='oracle'", "\"influxdb\" or \"remotewrite\" or \"mongodb\"");
+        check("kind='oracle'", "\"victoriametrics\" or \"remotewrite\" or \"mongodb\"");
         check("kind='influxdb'", "history.database.plant.url");
         check("kind='influxdb'\nurl='https://x/'", "https needs a proxy");
         check("kind='influxdb'\nurl='http://x/'\nuser='u'", "password_file beside it");

@@ -231,6 +231,7 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             "/v1/backup",
             backups::backup,
             Op::new("backup", "Everything that the data folder holds, as it is now: a tar archive")
+                .says(200, "The archive")
                 .about("It is whole where its last entry, backup.json, lists all files before it, with their sums (SHA-256).")
                 .problem(409, "Another backup is under way"),
         )
