@@ -3,7 +3,7 @@
 //! ```text
 //!  samples    _id "JOURNAL/START/EPOCH/N"   journal, start, epoch    which batch wrote it, and which connection
 //!             topic, hour, first, last      t[], v[] [, us[]] [, q[], reasons[]]
-//!  positions  _id JOURNAL                   seq, epoch, from
+//!  positions  _id JOURNAL                   seq, epoch, from, from_epoch
 //! ```
 //!
 //! There are no transactions: a batch is documents, then the position. What is there behind the position was written by a batch that was
@@ -82,8 +82,8 @@ struct Session {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Position {
     seq: Option<i64>,
-    epoch: i64,
-    from: Option<i64>,
+    /// Where the last connection began that came so far, and its number.
+    from: Option<(i64, i64)>,
 }
 
 impl Mongo {
@@ -114,7 +114,7 @@ impl Mongo {
         let found = connection.ask(command.bytes(), None, Duration::ZERO)?;
         let found = found.get("value").and_then(Bson::document);
         let whole = |name| found.and_then(|found: Document<'_>| found.get(name)).and_then(Bson::int);
-        let position = Position { seq: whole("seq"), epoch: whole("epoch").unwrap_or_default(), from: whole("from") };
+        let position = Position { seq: whole("seq"), from: whole("from").zip(whole("from_epoch")) };
         let is_new = found.is_none();
         if position.seq.is_none() {
             make_indexes(&mut connection, options)?;
@@ -134,11 +134,13 @@ impl Session {
         self.remove(options, |query| {
             query.document("start").int64("$gte", start).end();
         })?;
-        if let Some(from) = position.from.filter(|from| *from < start) {
-            self.remove_others(options, from, position.epoch)?;
+        if let Some((from, epoch)) = position.from.filter(|(from, _)| *from < start) {
+            self.remove_others(options, from, epoch)?;
         }
+        // Both together: a connection that breaks before here has none, and what an older one wrote is not its own.
+        let epoch = self.epoch;
         self.note(options, |set| {
-            set.int64("from", start);
+            set.int64("from", start).int64("from_epoch", epoch);
         })
     }
 
