@@ -112,7 +112,7 @@ pub struct About {
     pub field: Arc<Counters>,
     /// Connections of HTTP.
     pub http: Places,
-    /// Those who follow history.
+    /// Tails of history that are under way.
     pub tails: Recalls,
     /// Answers from history that are under way.
     pub recalls: Recalls,

@@ -21,14 +21,14 @@ const DAY_MICROS: i64 = 86_400_000_000;
 pub struct Report<'a> {
     survey: &'a Survey,
     topics: &'a Topics,
-    tallies: Vec<Tally>,
+    by_topic: Vec<TopicCounts>,
     orphans: BTreeMap<String, u64>,
     /// Values of earlier runs.
     pub resumed: u64,
 }
 
 #[derive(Clone, Default)]
-struct Tally {
+struct TopicCounts {
     samples: u64,
     span: Option<(Timestamp, Timestamp)>,
     /// Why values were left out, how many, and the first.
@@ -37,22 +37,22 @@ struct Tally {
 
 impl<'a> Report<'a> {
     pub fn new(survey: &'a Survey, topics: &'a Topics) -> Self {
-        let tallies = vec![Tally::default(); survey.topics.len()];
-        Self { survey, topics, tallies, orphans: BTreeMap::new(), resumed: 0 }
+        let by_topic = vec![TopicCounts::default(); survey.topics.len()];
+        Self { survey, topics, by_topic, orphans: BTreeMap::new(), resumed: 0 }
     }
 
     /// Counts a sample.
     pub fn take(&mut self, at: usize, time: Timestamp) {
-        let Some(tally) = self.tallies.get_mut(at) else { return };
-        tally.samples += 1;
-        let (first, last) = tally.span.unwrap_or((time, time));
-        tally.span = Some((first.min(time), last.max(time)));
+        let Some(counts) = self.by_topic.get_mut(at) else { return };
+        counts.samples += 1;
+        let (first, last) = counts.span.unwrap_or((time, time));
+        counts.span = Some((first.min(time), last.max(time)));
     }
 
     /// Counts a value that is none.
     pub fn leave_out(&mut self, at: usize, why: &'static str, value: &str) {
-        let Some(tally) = self.tallies.get_mut(at) else { return };
-        let entry = tally.left_out.entry(why).or_insert_with(|| (0, value.chars().take(SHOWN_CHARS).collect()));
+        let Some(counts) = self.by_topic.get_mut(at) else { return };
+        let entry = counts.left_out.entry(why).or_insert_with(|| (0, value.chars().take(SHOWN_CHARS).collect()));
         entry.0 += 1;
     }
 
@@ -68,22 +68,23 @@ impl<'a> Report<'a> {
 
     /// Whether nothing is lost but aggregates.
     pub fn is_complete(&self) -> bool {
-        let has_all = |(at, tally): (usize, &Tally)| tally.left_out.is_empty() && self.topics.said(at).0.is_none();
-        self.orphans.is_empty() && self.tallies.iter().enumerate().all(has_all)
+        let has_all =
+            |(at, counts): (usize, &TopicCounts)| counts.left_out.is_empty() && self.topics.said(at).0.is_none();
+        self.orphans.is_empty() && self.by_topic.iter().enumerate().all(has_all)
     }
 
     fn samples(&self) -> u64 {
-        self.tallies.iter().map(|tally| tally.samples).sum()
+        self.by_topic.iter().map(|counts| counts.samples).sum()
     }
 
     fn left_out(&self) -> u64 {
-        let of = |tally: &Tally| tally.left_out.values().map(|(rows, _)| rows).sum::<u64>();
-        self.tallies.iter().map(of).sum::<u64>() + self.orphans.values().sum::<u64>()
+        let of = |counts: &TopicCounts| counts.left_out.values().map(|(rows, _)| rows).sum::<u64>();
+        self.by_topic.iter().map(of).sum::<u64>() + self.orphans.values().sum::<u64>()
     }
 
     /// What is to be set so that a node keeps the oldest sample.
     fn retention(&self) -> Option<String> {
-        let first = self.tallies.iter().filter_map(|tally| tally.span).map(|(first, _)| first).min()?;
+        let first = self.by_topic.iter().filter_map(|counts| counts.span).map(|(first, _)| first).min()?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let age = i64::try_from(now.as_micros()).ok()?.checked_sub(first.micros())?;
         let days = age / DAY_MICROS;
@@ -95,8 +96,8 @@ impl<'a> Report<'a> {
     /// A line for each topic and table, and the sums.
     pub fn lines(&self, is_dry: bool) -> Vec<String> {
         let mut lines = Vec::new();
-        for (at, (topic, tally)) in self.survey.topics.iter().zip(&self.tallies).enumerate() {
-            lines.push(self.line(at, topic, tally));
+        for (at, (topic, counts)) in self.survey.topics.iter().zip(&self.by_topic).enumerate() {
+            lines.push(self.line(at, topic, counts));
         }
         for (id, rows) in &self.orphans {
             lines.push(format!("topic {id}: left out: {}: the table of topics has none of this number", values(*rows)));
@@ -119,22 +120,22 @@ impl<'a> Report<'a> {
         lines
     }
 
-    fn line(&self, at: usize, topic: &HistorianTopic, tally: &Tally) -> String {
+    fn line(&self, at: usize, topic: &HistorianTopic, counts: &TopicCounts) -> String {
         let (why, notes) = self.topics.said(at);
         let name = &topic.name;
         if let Some(why) = why {
-            let rows = tally.left_out.values().map(|(rows, _)| rows).sum();
+            let rows = counts.left_out.values().map(|(rows, _)| rows).sum();
             return format!("{name}: left out: {}: {why}", values(rows));
         }
         let to = self.topics.get(at).map(tieline_core::Topic::as_str).unwrap_or_default();
-        let mut line = format!("{name}: mapped {to}: {}", samples(tally.samples));
-        if let Some((first, last)) = tally.span {
+        let mut line = format!("{name}: mapped {to}: {}", samples(counts.samples));
+        if let Some((first, last)) = counts.span {
             line.push_str(&format!(" from {first} to {last}"));
         }
         for (key, value) in metadata(topic) {
             line.push_str(&format!(", {key} {value}"));
         }
-        for (why, (rows, first)) in &tally.left_out {
+        for (why, (rows, first)) in &counts.left_out {
             line.push_str(&format!("; {} left out: {why}: {first:?}", values(*rows)));
         }
         for note in notes {
@@ -145,9 +146,9 @@ impl<'a> Report<'a> {
 
     /// An object for each topic and table.
     pub fn as_json(&self, is_dry: bool) -> Json {
-        let topic = |(at, (topic, tally)): (usize, (&HistorianTopic, &Tally))| {
+        let topic = |(at, (topic, counts)): (usize, (&HistorianTopic, &TopicCounts))| {
             let (why, notes) = self.topics.said(at);
-            let left_out: Vec<Json> = tally
+            let left_out: Vec<Json> = counts
                 .left_out
                 .iter()
                 .map(|(why, (rows, first))| json!({ "why": why, "values": rows, "first": first }))
@@ -156,9 +157,9 @@ impl<'a> Report<'a> {
                 "topic": topic.name,
                 "status": if why.is_some() { "left_out" } else { "mapped" },
                 "to": self.topics.get(at).map(tieline_core::Topic::as_str),
-                "samples": tally.samples,
-                "first": tally.span.map(|(first, _)| first.to_string()),
-                "last": tally.span.map(|(_, last)| last.to_string()),
+                "samples": counts.samples,
+                "first": counts.span.map(|(first, _)| first.to_string()),
+                "last": counts.span.map(|(_, last)| last.to_string()),
                 "metadata": metadata(topic).into_iter().collect::<BTreeMap<_, _>>(),
                 "left_out": left_out,
                 "why": why,
@@ -166,7 +167,7 @@ impl<'a> Report<'a> {
                 "dry_run": is_dry,
             })
         };
-        let topics = self.survey.topics.iter().zip(&self.tallies).enumerate().map(topic);
+        let topics = self.survey.topics.iter().zip(&self.by_topic).enumerate().map(topic);
         let orphan = |(id, rows): (&String, &u64)| json!({ "topic_id": id, "status": "left_out", "values": rows, "why": "the table of topics has none of this number" });
         let table = |(table, what): &(String, &'static str)| json!({ "table": table, "status": "not_needed", "why": why_not(what) });
         topics.chain(self.orphans.iter().map(orphan)).chain(self.survey.others.iter().map(table)).collect()
