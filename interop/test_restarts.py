@@ -58,9 +58,11 @@ def wait_away(node, topic):
 
 def check_rows(node, topic, given, restarts, reasons=AWAY):
     """The history has all values that were given, and the point was bad during each restart, for the right reasons."""
-    rows = node.history(topic, "--limit", "10000000")
-    lost = set(given) - {row["v"] for row in rows}
-    assert not lost, f"{len(lost)} values are lost: {sorted(lost)[:20]}"
+    read = lambda: node.history(topic, "--limit", "10000000")
+    lost = lambda: sorted(set(given) - {row["v"] for row in read()})
+    # A value is in the history a moment after subscribers have it.
+    until(lambda: not lost(), lambda: f"lost: {lost()[:20]}", seconds=30)
+    rows = read()
     found = {tuple(row.get("why") or ()) for row in rows if row["q"] == "bad"}
     assert found <= reasons | {("initial",)}, found
     turns = [row["q"] for at, row in enumerate(rows) if at == 0 or rows[at - 1]["q"] != row["q"]]
