@@ -20,6 +20,7 @@ extern crate alloc;
 
 mod aggregate;
 mod buckets;
+mod check;
 mod chunk;
 mod column;
 mod error;
