@@ -1,6 +1,6 @@
 //! History on disk: the folder of the journal, files of chunks with their index, and the output formats of answers.
 //!
-//! In: bytes for [`FolderStorage`]; chunks of samples, as bytes with what they say of themselves, for [`ChunkFiles`] and [`Index`].
+//! In: bytes for [`FolderStorage`]; chunks of samples, as bytes with their summaries, for [`ChunkFiles`] and [`Index`].
 //! Out: those chunks again; [`Row`]s as text, CSV, JSON, Parquet or Arrow, and samples read from such files. What an earlier
 //! release stored is read by [`OlderStore`].
 //!

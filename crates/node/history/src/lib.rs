@@ -10,11 +10,11 @@
 //! ```
 //!
 //! All batches that wait when the journal thread is free are written and synced together (group commit). The store
-//! thread takes durable batches into memory, where they can be read at once, and writes them as chunks of columns when they are worth
-//! it. The journal removes what chunks have. When the disk is full or fails, nothing is acknowledged, updates are
+//! thread takes durable batches into memory, where they can be read at once, and writes them as chunks of columns when there are
+//! enough of them. The journal removes what chunks have. When the disk is full or fails, nothing is acknowledged, updates are
 //! counted and dropped, and both threads try again until the disk works.
 //!
-//! Threads of their own write the journal's records to other people's databases (`forward/`).
+//! Separate threads write the journal's records to databases that are not part of Tieline (`forward/`).
 //!
 //! Never: a socket, a decision about which updates are recorded.
 //!
