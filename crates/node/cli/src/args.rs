@@ -266,19 +266,19 @@ pub struct PubArgs {
     pub payload: Option<String>,
     #[command(flatten)]
     pub node: MqttArgs,
-    /// Keep as the topic's last value
+    /// Retain the message as the last value of the topic
     #[arg(long, short)]
     pub retain: bool,
     /// Publish each line of standard input as the topic's next value
     #[arg(long)]
     pub lines: bool,
-    /// Send what changed since the topic's last value, where the node takes that (docs/delta.md, Publishers)
+    /// Publish deltas, if the node accepts them (docs/delta.md, Publishers)
     #[arg(long, requires = "lines")]
     pub delta: bool,
     /// Quality of service: 0, or 1 to wait until the node has stored it
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub qos: u8,
-    /// Print a JSON object once it is done
+    /// Print a JSON object at the end
     #[arg(long)]
     pub json: bool,
 }
@@ -286,15 +286,15 @@ pub struct PubArgs {
 /// `tieline get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// Topic; of several a table is printed
+    /// Topics; several are printed as a table
     #[arg(required = true, value_name = "TOPIC")]
     pub topics: Vec<String>,
     #[command(flatten)]
     pub node: HttpArgs,
-    /// The last so many events that the topic keeps, in place of its value
+    /// Print the last N events of the topic in place of its value
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub events: Option<u16>,
-    /// Only events behind the one of this number
+    /// Only events after the one with this number
     #[arg(long, value_name = "SEQ", requires = "events")]
     pub after: Option<u64>,
     /// Only events from this time on: RFC 3339, a date, or how long ago
@@ -320,10 +320,10 @@ pub struct TopicsArgs {
     /// Only topics that this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub select: Option<String>,
-    /// Only topics with at most so many levels below those of the filter before its first wildcard
+    /// Only topics with at most this many levels below the levels of the filter before its first wildcard
     #[arg(long, value_name = "LEVELS")]
     pub depth: Option<u8>,
-    /// Only the last so many topics
+    /// Only the last N topics
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub last: Option<u16>,
     /// Names without values
@@ -358,7 +358,7 @@ pub enum Dnp3Verb {
 /// `tieline dnp3 keygen`.
 #[derive(Debug, Args)]
 pub struct KeygenArgs {
-    /// The file to write; it must not be there yet
+    /// File to write; it must not exist
     pub file: PathBuf,
     /// Bits of the key
     #[arg(long, value_name = "BITS", default_value = "256", value_parser = ["128", "256"])]
@@ -374,7 +374,7 @@ pub struct SecureArgs {
     /// Authenticate with the update key in this file, as tieline dnp3 keygen writes it
     #[arg(long, value_name = "FILE")]
     pub update_key: Option<PathBuf>,
-    /// The user that the update key is of
+    /// User of the update key
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "update_key", value_parser = clap::value_parser!(u16).range(1..))]
     pub user: u16,
 }
