@@ -16,6 +16,9 @@ use tieline_series::{
 };
 use tieline_store::{Answer, ChunkRow, DAY_US, Fields, Piece, Row, StoreError};
 
+/// Samples of a piece: no more than what the processor's cache holds.
+const PIECE_SAMPLES_MAX: usize = 8192;
+
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
     reader: &'r HistoryReader,
@@ -371,7 +374,7 @@ impl Walk {
     fn piece(&mut self, count_max: usize) -> Option<Piece> {
         if let Out::Samples { ready, .. } = &mut self.out
             && ready.time().is_some_and(|time| self.skip.is_none_or(|(place, _)| place < time.micros()))
-            && let Some(column) = ready.cut(count_max)
+            && let Some(column) = ready.cut(count_max.min(PIECE_SAMPLES_MAX))
         {
             let tieline_series::Fields { times, kinds, qualities, floats, integers, blobs } = column.into();
             let fields = Fields { times, kinds, qualities, floats, integers, blobs };
