@@ -52,6 +52,7 @@ pub use tail::{TAIL_ROWS_MAX, Tailed, tail};
 pub use tieline_series::{Aggregate, Datum, Keep, Sample};
 pub use tools::Watch;
 pub use tools::repair::{RepairedHistory, repair};
+pub use tools::rules::{Held, RuleStats};
 pub use tools::stats::{HistoryStats, Taken};
 pub use tools::verify::{Fault, VerifiedHistory};
 pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

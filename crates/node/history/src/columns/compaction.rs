@@ -31,7 +31,7 @@ pub(super) enum Work {
         /// Whether a rule has it written again.
         is_again: bool,
     },
-    /// What the day file has, without samples that are to be deleted.
+    /// All of it as it is, without samples that are to be deleted.
     Delete(Deletion),
 }
 
@@ -56,6 +56,8 @@ pub(super) struct Compacted {
     pub(super) damaged: u64,
     /// What came of rules, by their places.
     pub(super) counts: Vec<RuleCounts>,
+    /// What the day went through, as text; none where that is as before.
+    pub(super) plan: Option<String>,
 }
 
 impl Compaction {
@@ -86,14 +88,6 @@ impl Compaction {
     /// Whether a rule has the day written again.
     pub(super) const fn is_again(&self) -> bool {
         matches!(self.work, Work::Close { is_again: true, .. })
-    }
-
-    /// What the day goes through; none where samples are deleted.
-    pub(super) const fn plan(&self) -> Option<&Plan> {
-        match &self.work {
-            Work::Close { plan, .. } => Some(plan),
-            Work::Delete(_) => None,
-        }
     }
 
     /// What became of it, where it has ended.
@@ -151,7 +145,7 @@ fn compact(data: &Path, day: i32, number: u32, path: &Path, work: &Work) -> Resu
         }
         out.end(&topic, topic_number, piece)?;
     }
-    out.finish(day, number)
+    out.finish(day, number, work)
 }
 
 struct Out {
@@ -180,7 +174,6 @@ impl Out {
     fn begin(&mut self, topic: &Topic, work: &Work, chunks: &mut Vec<ChunkRow>) {
         match work {
             Work::Delete(what) => {
-                chunks.retain(|row| row.day.is_some());
                 self.without = what.topics.matches(topic).then_some((what.from, what.to));
                 self.drop_whole(chunks);
             }
@@ -264,13 +257,18 @@ impl Out {
         Ok(())
     }
 
-    fn finish(self, day: i32, number: u32) -> Result<Compacted, FileError> {
+    fn finish(self, day: i32, number: u32, work: &Work) -> Result<Compacted, FileError> {
         let Self { writer, places, replaced, deleted, damaged, counts, .. } = self;
         let WrittenDay { bytes, check } = writer.finish()?;
         let file = FileRow { number, bytes, day: Some(day) };
         let samples = places.iter().map(|row| row.samples).sum();
         let rows = share(places, file);
-        Ok(Compacted { file, rows, replaced, samples, check, deleted, damaged, counts })
+        let plan = match work {
+            Work::Close { plan, .. } => Some(plan.text()),
+            // Late samples joined those that went through one: all are to go through it again.
+            Work::Delete(_) => replaced.iter().any(|row| row.day.is_none()).then(String::new),
+        };
+        Ok(Compacted { file, rows, replaced, samples, check, deleted, damaged, counts, plan })
     }
 }
 

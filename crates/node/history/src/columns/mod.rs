@@ -35,7 +35,7 @@ use crate::store::{
 use compaction::{Compacted, Compaction};
 use live::Live;
 use migration::Mover;
-use policy::{Cutoffs, Plan, Policy};
+use policy::{Cutoffs, Policy};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::{Storage, Timestamp};
@@ -109,17 +109,6 @@ impl Columns<FolderStorage> {
     }
 }
 
-/// A day that was written.
-struct Written {
-    day: i32,
-    /// Whether samples were deleted.
-    erases: bool,
-    /// Whether a rule had it written again.
-    is_again: bool,
-    /// What it went through, as text; none where that is as before.
-    plan: Option<String>,
-}
-
 /// Where the files of the store are.
 pub(crate) fn folder_of(data: &Path) -> PathBuf {
     data.join(HISTORY_FOLDER)
@@ -185,28 +174,26 @@ impl<S: Storage> Columns<S> {
     }
 
     /// A day file takes the place of the chunks that it was made of.
-    fn enter_day(&mut self, compaction: &Written, done: &Compacted, now: Timestamp) -> Result<(), StoreError> {
-        let (Compacted { file, check, .. }, Written { day, erases, plan, is_again }) = (done, compaction);
-        let (file, check) = (*file, *check);
+    fn enter_day(&mut self, day: i32, done: &Compacted, erases: bool, now: Timestamp) -> Result<(), StoreError> {
+        let Compacted { file, check, rows, replaced, counts, plan, .. } = done;
+        let (file, check, plan) = (*file, *check, plan.as_deref());
         let ready = now.later(MERGED_AFTER);
-        let (rows, replaced, counts) = (&done.rows, &done.replaced, &done.counts);
-        let plan = plan.as_deref();
-        let closed = ClosedDay { file, check, rows, replaced, ready, erases: *erases, plan, counts };
+        let closed = ClosedDay { file, check, rows, replaced, ready, erases, plan, counts };
         let entered = self.index.commit_day(&closed);
         if entered.is_err() {
             // Another is written the next time.
             self.files.remove(&[file]).map_err(tieline_store::StoreError::from)?;
         }
         let empty = entered?;
-        if *erases {
+        if erases {
             self.erase()?;
+            self.planned_at = None;
         }
         self.drop_files(&empty)?;
         self.written_bytes += file.bytes;
         self.closed_days += 1;
-        self.note_counts(done, *is_again);
         tracing::info!(
-            file = file_name(file.number, Some(*day)),
+            file = file_name(file.number, Some(day)),
             samples = done.samples,
             bytes = file.bytes,
             "a day of the history is closed"
@@ -217,9 +204,7 @@ impl<S: Storage> Columns<S> {
     /// Enters the day that is written, where it is whole; says what became of it.
     fn poll_day(&mut self, now: Timestamp) -> Result<Option<Compacted>, StoreError> {
         let Some(compaction) = self.compaction.take() else { return Ok(None) };
-        let plan = compaction.plan().map(Plan::text);
-        let written =
-            Written { day: compaction.day(), erases: compaction.is_deletion(), is_again: compaction.is_again(), plan };
+        let (day, erases, is_again) = (compaction.day(), compaction.is_deletion(), compaction.is_again());
         match compaction.poll() {
             Err(under_way) => {
                 self.compaction = Some(under_way);
@@ -227,7 +212,8 @@ impl<S: Storage> Columns<S> {
             }
             Ok(done) => {
                 let done = done?;
-                self.enter_day(&written, &done, now)?;
+                self.enter_day(day, &done, erases, now)?;
+                self.note_counts(&done, is_again);
                 Ok(Some(done))
             }
         }
