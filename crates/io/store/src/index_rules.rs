@@ -130,6 +130,14 @@ impl Index {
         Ok(step.commit()?)
     }
 
+    /// The rules that there are, in their order.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
+        read_rules(&self.db)
+    }
+
     /// The topics behind a number, in the order of their numbers.
     ///
     /// # Errors

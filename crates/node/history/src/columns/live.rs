@@ -17,7 +17,8 @@ pub(super) type ColumnsOf = HashMap<u32, Vec<Arc<Column>>>;
 #[derive(Clone, Default)]
 pub(crate) struct Live {
     open: Arc<Mutex<Option<Open>>>,
-    rules: Arc<Mutex<Arc<[Rule]>>>,
+    /// Rules of retention, where some were given.
+    rules: Arc<Mutex<Option<Arc<[Rule]>>>>,
 }
 
 struct Open {
@@ -58,12 +59,12 @@ impl Live {
 
     /// Gives other rules.
     pub(super) fn set_rules(&self, rules: Arc<[Rule]>) {
-        *lock(&self.rules) = rules;
+        *lock(&self.rules) = Some(rules);
     }
 
-    /// The rules that hold.
-    pub(super) fn rules(&self) -> Arc<[Rule]> {
-        Arc::clone(&lock(&self.rules))
+    /// The rules that were given; none where nobody gave any.
+    pub(super) fn rules(&self) -> Option<Arc<[Rule]>> {
+        lock(&self.rules).clone()
     }
 
     /// The samples of a topic that may be in no chunk; none where no store is open, or it has not read the journal yet.

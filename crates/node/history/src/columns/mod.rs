@@ -75,6 +75,8 @@ pub(crate) struct Columns<S> {
     /// Whether chunks are left that are too old.
     is_removing: bool,
     policy: Policy,
+    /// Whether rules were taken.
+    has_rules: bool,
     /// The places of topics' rules, by the number of the topic.
     places: Vec<usize>,
     /// When all closed days were looked at last.
@@ -144,6 +146,7 @@ impl<S: Storage> Columns<S> {
             cut_at: None,
             is_removing: false,
             policy: Policy::default(),
+            has_rules: false,
             places: Vec::new(),
             planned_at: None,
             by_rules: ByRules::default(),

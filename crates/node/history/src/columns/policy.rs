@@ -12,7 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Filter, Timestamp, Topic};
 use tieline_series::Keep;
-use tieline_store::DAY_US;
+use tieline_store::{DAY_US, RuleRow};
+
+/// How long after samples are too old the files are looked at that have them: they have left the index by then.
+const REMOVED_AFTER: Duration = Duration::from_secs(120);
 
 /// What is done with samples of a topic of one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,6 +118,13 @@ pub(crate) fn get_rule(line: &str) -> (Option<Duration>, Vec<Stage>) {
     (parts.next().and_then(time), parts.filter_map(stage).collect())
 }
 
+/// The rules that the index has, without how long samples are kept: that is for a node to say.
+pub(crate) fn noted(rows: &[RuleRow]) -> Arc<[Rule]> {
+    let rules = rows.iter().take(rows.len().saturating_sub(1));
+    let rule = |row: &RuleRow| Rule { topics: get_filters(&row.topics), keep: None, downsample: get_rule(&row.rule).1 };
+    rules.map(rule).collect()
+}
+
 impl Policy {
     /// The place of the first rule that matches a topic; that of all others is behind the last.
     pub(crate) fn place(&self, topic: &str) -> usize {
@@ -136,7 +146,7 @@ impl Policy {
         let end = i64::from(day).saturating_add(1).saturating_mul(DAY_US);
         let is_due = |after: Duration| end.saturating_add(super::micros(after)) <= now.micros();
         let action = |keep: Option<Duration>, stages: &[Stage]| {
-            if keep.is_some_and(is_due) {
+            if keep.is_some_and(|keep| is_due(keep.saturating_add(REMOVED_AFTER))) {
                 return Action::Remove;
             }
             let last = stages.iter().rev().find(|stage| is_due(stage.after));
@@ -264,7 +274,7 @@ mod tests {
             [action("plant/1/vibration/x"), action("plant/1/p"), action("other")]
         };
         let check = |days, of_fast: Action, others: Action| {
-            let plan = policy.due(0, at(days));
+            let plan = policy.due(0, at(days).later(REMOVED_AFTER));
             assert_eq!(actions(&plan), [(0, of_fast), (1, Action::None), (2, others)], "{days}");
             let read = Plan::read(&plan.text());
             assert_eq!(read == plan, !plan.is_empty(), "{days}");

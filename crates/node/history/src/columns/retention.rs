@@ -10,8 +10,9 @@
 
 use super::Columns;
 use super::compaction::{Compacted, Compaction, Work};
-use super::policy::{Plan, Policy};
+use super::policy::{self, Plan, Policy};
 use crate::store::{ByRules, Retained, Retention, StoreError};
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Storage, Timestamp};
 use tieline_store::Outdated;
@@ -93,7 +94,14 @@ impl<S: Storage> Columns<S> {
 
     /// Takes other rules, and how long all others are kept; everything is looked at again then.
     pub(super) fn take_rules(&mut self, others: Option<Duration>) -> Result<(), StoreError> {
-        let rules = self.live.rules();
+        let given = self.live.rules();
+        let rules = match (&given, self.has_rules) {
+            (Some(rules), _) => Arc::clone(rules),
+            (None, true) => Arc::clone(&self.policy.rules),
+            // The store is open without a node, whose rules are not changed.
+            (None, false) => policy::noted(&self.index.rules()?),
+        };
+        self.has_rules = true;
         if rules == self.policy.rules && others == self.policy.others {
             return Ok(());
         }
@@ -101,7 +109,10 @@ impl<S: Storage> Columns<S> {
         self.policy = Policy { rules, others };
         self.places.clear();
         (self.cut_at, self.planned_at) = (None, None);
-        Ok(self.index.set_rules(&self.policy.words())?)
+        if given.is_some() {
+            self.index.set_rules(&self.policy.words())?;
+        }
+        Ok(())
     }
 
     /// Everything in memory becomes chunks, and the journal is needed no longer: what is there would be read from it again.

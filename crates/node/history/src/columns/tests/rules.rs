@@ -147,7 +147,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let source = HistorySource::new(folder.path());
         source.set_rules(rules());
-        let policy = Policy { rules: source.live().rules(), others: None };
+        let policy = Policy { rules: rules().into(), others: None };
         let mut model = Model { policy, topics: BTreeMap::new() };
         let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), deleted: HashSet::new(), last: 0, now: at(400_000_000_000) };
         world.start();
@@ -244,6 +244,20 @@ fn a_day_goes_through_each_stage_once_and_never_grows() {
     assert_eq!(go(&mut stored, 48), (true, [60, 60, 3600, 3600]));
     let means = stored.ask(HistoryQuery { limit: Some(2), ..all("fast/a") });
     assert_eq!(shown(&means), ["0 29.5", "60000000 89.5"]);
+    let held = |stored: &Stored, hour| {
+        let reader = stored.source.reader().unwrap();
+        let topics = reader.index.topics(&Filter::new("#").unwrap()).unwrap();
+        let rules = reader.rule_stats(&topics, at(hour * HOUR)).unwrap();
+        let of = |rule: &crate::RuleStats| {
+            let stages: Vec<u64> = rule.stages.iter().map(|(_, held)| held.samples).collect();
+            (rule.topic_count, rule.recorded.samples, stages, rule.due.samples)
+        };
+        rules.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(held(&stored, 48), [(2, 0, vec![120, 0], 0), (1, 3600, vec![], 0), (1, 3600, vec![], 0)]);
+    // What the next stage is about to do, and age.
+    assert_eq!(held(&stored, 96), [(2, 0, vec![120, 0], 120), (1, 3600, vec![], 0), (1, 3600, vec![], 0)]);
+    assert_eq!(held(&stored, 144), [(2, 0, vec![120, 0], 120), (1, 3600, vec![], 0), (1, 3600, vec![], 3600)]);
     assert_eq!(go(&mut stored, 60), (false, [60, 60, 3600, 3600]));
     // A late sample of the day is in the mean of its minute when it is merged, where the mean counts as one sample.
     stored.store.append(&[entry(4, "fast/a", 1_500_000, 69.5, Quality::GOOD)], Seq(4)).unwrap();
@@ -290,6 +304,25 @@ fn other_rules_take_effect_and_bring_nothing_back() {
     retain(&mut stored);
     compact(&mut stored.store, now).unwrap();
     assert_eq!(held(&stored), [0, 60]);
+}
+
+#[test]
+fn a_store_that_is_open_without_a_node_has_its_rules() {
+    let Stored { folder, source, mut store } = stored(&[]);
+    source.set_rules(vec![rule("a", Some(1000), vec![stage(24, 60_000_000, Keep::Last)])]);
+    store.append(&seconds(0, "a", 3), Seq(3)).unwrap();
+    compact(&mut store, at(47 * HOUR)).unwrap();
+    drop(store);
+    let source = HistorySource::new(folder.path());
+    let mut store = Columns::open(folder.path(), source.live().clone(), MEMORY, FILE).unwrap();
+    store.caught_up();
+    let now = at(2000 * HOUR);
+    while store.retain(&Retention::default(), now, 1_000_000).unwrap().more {}
+    compact(&mut store, now).unwrap();
+    let reader = source.reader().unwrap();
+    assert_eq!(ask(&reader, all("a")).len(), 60);
+    let rows = reader.index.rules().unwrap();
+    assert_eq!((rows.len(), rows[0].rule.as_str(), rows[0].counts.downsampled), (2, "3600000000000\t86400000000 60000000 last", 3540));
 }
 
 #[test]
