@@ -322,7 +322,10 @@ fn a_store_that_is_open_without_a_node_has_its_rules() {
     let reader = source.reader().unwrap();
     assert_eq!(ask(&reader, all("a")).len(), 60);
     let rows = reader.index.rules().unwrap();
-    assert_eq!((rows.len(), rows[0].rule.as_str(), rows[0].counts.downsampled), (2, "3600000000000\t86400000000 60000000 last", 3540));
+    assert_eq!(
+        (rows.len(), rows[0].rule.as_str(), rows[0].counts.downsampled),
+        (2, "3600000000000\t86400000000 60000000 last", 3540)
+    );
 }
 
 #[test]
