@@ -257,7 +257,7 @@ fn a_day_goes_through_each_stage_once_and_never_grows() {
     assert_eq!(held(&stored, 48), [(2, 0, vec![120, 0], 0), (1, 3600, vec![], 0), (1, 3600, vec![], 0)]);
     // What the next stage is about to do, and age.
     assert_eq!(held(&stored, 96), [(2, 0, vec![120, 0], 120), (1, 3600, vec![], 0), (1, 3600, vec![], 0)]);
-    assert_eq!(held(&stored, 144), [(2, 0, vec![120, 0], 120), (1, 3600, vec![], 0), (1, 3600, vec![], 3600)]);
+    assert_eq!(held(&stored, 145), [(2, 0, vec![120, 0], 120), (1, 3600, vec![], 0), (1, 3600, vec![], 3600)]);
     assert_eq!(go(&mut stored, 60), (false, [60, 60, 3600, 3600]));
     // A late sample of the day is in the mean of its minute when it is merged, where the mean counts as one sample.
     stored.store.append(&[entry(4, "fast/a", 1_500_000, 69.5, Quality::GOOD)], Seq(4)).unwrap();
