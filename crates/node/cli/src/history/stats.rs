@@ -156,7 +156,7 @@ all 3 topics  4000000        1       2  4.0 MB      1.00        0  F      L
         let expect = "
 rule        kept                 topics  samples  bytes  due  down-sampled  removed
 a/# b       as recorded, 30d          2     3600  14 kB    0          3540        7
-            mean of 1m after 2d               60  200 B                            
+            mean of 1m after 2d               60  200 B
 all others  as recorded, 90d          2     3600  14 kB    0          3540        7
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expect);
