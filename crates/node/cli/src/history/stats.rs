@@ -145,7 +145,7 @@ all 3 topics  4000000        1       2  4.0 MB      1.00        0  F      L
 
     #[test]
     fn each_rule_has_a_line_and_each_of_its_stages() {
-        let stage = json!({ "after": "2d", "every": "1m", "aggregate": "mean", "samples": 60, "bytes": 200 });
+        let stage = json!({ "after": "2d", "every": "1m", "aggregate": "mean", "samples": 60, "bytes": 5000 });
         let of = |topics: &[&str], keep: &str, stages: Vec<Json>| {
             json!({ "topics": topics, "keep": keep, "topic_count": 2, "samples": 3600, "bytes": 14_000, "downsample": stages,
                     "due_samples": 0, "removed": 7, "downsampled": 3540 })
@@ -156,7 +156,7 @@ all 3 topics  4000000        1       2  4.0 MB      1.00        0  F      L
         let expect = "
 rule        kept                 topics  samples  bytes  due  down-sampled  removed
 a/# b       as recorded, 30d          2     3600  14 kB    0          3540        7
-            mean of 1m after 2d               60  200 B
+            mean of 1m after 2d               60   5 kB
 all others  as recorded, 90d          2     3600  14 kB    0          3540        7
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expect);
