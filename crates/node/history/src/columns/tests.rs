@@ -1,5 +1,7 @@
 //! The store against a list of samples that computes every answer naively.
 
+mod rules;
+
 use super::live::Live;
 use super::reader::{HistoryReader, HistorySource};
 use super::{Columns, folder_of};
@@ -951,8 +953,12 @@ impl World {
         self.store = Some(store);
     }
 
-    fn act(&mut self, act: &Act) {
-        let Some(store) = &mut self.store else { return self.start() };
+    /// Says false where the process died of it, and was started again.
+    fn act(&mut self, act: &Act) -> bool {
+        let Some(store) = &mut self.store else {
+            self.start();
+            return false;
+        };
         let done = match act {
             Act::Record(samples) => {
                 self.last += 1;
@@ -981,13 +987,18 @@ impl World {
             }
             Act::Delete(topic, from, length) => {
                 let topic = NAMES[usize::from(*topic)];
-                return self.delete(topic, *from, from + length);
+                self.delete(topic, *from, from + length);
+                return true;
             }
-            Act::Restart => return self.start(),
+            Act::Restart => {
+                self.start();
+                return true;
+            }
         };
         if done.is_err() {
             self.start();
         }
+        done.is_ok()
     }
 
     /// Deletes until it is done, whatever dies meanwhile.
@@ -1066,7 +1077,9 @@ proptest! {
         let source = HistorySource::new(folder.path());
         let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), deleted: HashSet::new(), last: 0, now: at(400_000_000_000) };
         world.start();
-        acts.iter().for_each(|act| world.act(act));
+        for act in &acts {
+            world.act(act);
+        }
         if !open {
             // Everything is in chunks, for there is no real journal to read the rest of.
             world.start();
