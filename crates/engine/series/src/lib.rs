@@ -2,7 +2,7 @@
 //!
 //! In: samples (time, body, quality) in any order, bytes of a chunk. Out: chunks, [`Summary`]s without decoding, the samples
 //! again, exact in every bit, those of one time in the order in which they came, equal ones once; [`Buckets`] of them: means, sums,
-//! percentiles; [`StateTimes`]: how long each state stood.
+//! percentiles; [`StateTimes`]: how long each state stood; samples as people have edited them ([`Edits`]).
 //!
 //! Never: a file, a topic's name, a clock, a decision about how long something is kept.
 //!
@@ -22,6 +22,7 @@ mod aggregate;
 mod buckets;
 mod chunk;
 mod column;
+mod edits;
 mod error;
 mod fields;
 mod floats;
@@ -39,6 +40,7 @@ pub use aggregate::{Aggregate, Aggregated};
 pub use buckets::{Bucket, Buckets, Extent, Frame, Grid, Needs};
 pub use chunk::{Chunk, Origin, SAMPLES_MAX, encode};
 pub use column::{Column, Datum, Sample};
+pub use edits::{Change, Editor, Edits, Marked};
 pub use error::SeriesError;
 pub use fields::Fields;
 pub use heads::{HeadLimits, Heads, Sealed};
