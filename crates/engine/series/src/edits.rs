@@ -178,6 +178,12 @@ impl Edits {
         self.added.iter().take(end).map(|Added { sample, by }| (sample.clone(), *by))
     }
 
+    /// The times of the first and the last sample added.
+    #[must_use]
+    pub fn added_span(&self) -> Option<(Timestamp, Timestamp)> {
+        self.added.first().zip(self.added.last()).map(|(first, last)| (first.sample.time, last.sample.time))
+    }
+
     /// The number of the last edit that changes what is shown from a time on and before another.
     #[must_use]
     pub fn last_between(&self, from: Timestamp, to: Timestamp) -> Option<u64> {

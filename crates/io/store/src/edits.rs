@@ -36,7 +36,7 @@ const MIGRATIONS: [&str; 1] = ["
         who TEXT NOT NULL, made_us INTEGER NOT NULL, why TEXT NOT NULL,
         ended_us INTEGER, ended_who TEXT, ended_why TEXT, is_erased INTEGER NOT NULL DEFAULT 0
     );
-    CREATE INDEX active ON edits (id) WHERE ended_us IS NULL;
+    CREATE INDEX active ON edits (topic, id) WHERE ended_us IS NULL;
 "];
 const COLUMNS: &str = "id, topic, kind, from_us, to_us, value, quality, text, who, made_us, why, ended_us, ended_who, ended_why, is_erased";
 
@@ -290,14 +290,15 @@ impl EditFile {
         Ok(())
     }
 
-    /// Gives the edits that are not undone and change values, in the order in which they were made.
+    /// Gives the edits that are not undone, of a topic or of all, in the order in which they were made.
     ///
     /// # Errors
     /// The file failed, or has an edit that is none.
-    pub fn each_active(&self, mut give: impl FnMut(EditRecord)) -> Result<(), StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM edits WHERE ended_us IS NULL ORDER BY id");
-        let mut statement = self.db.prepare(&sql)?;
-        let mut rows = statement.query([])?;
+    pub fn each_active(&self, topic: Option<&Topic>, mut give: impl FnMut(EditRecord)) -> Result<(), StoreError> {
+        let of_topic = if topic.is_some() { "topic = ?1" } else { "?1 IS NULL" };
+        let sql = format!("SELECT {COLUMNS} FROM edits WHERE ended_us IS NULL AND {of_topic} ORDER BY id");
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut rows = statement.query([topic.map(|topic| topic.as_str())])?;
         while let Some(row) = rows.next()? {
             give(record(row)?);
         }
@@ -387,6 +388,15 @@ impl EditFile {
             Ok(())
         }();
         (found, read.err().map(|error| error.to_string()))
+    }
+
+    /// Moves the write-ahead log into the file, which has all then.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn close(self) -> Result<(), StoreError> {
+        self.db.pragma_update(None, "journal_mode", "DELETE")?;
+        self.db.close().map_err(|(_, error)| error.into())
     }
 
     /// Writes the database to a new file, as it is at one moment.
@@ -493,7 +503,7 @@ mod tests {
             assert_eq!(file.make(edit).unwrap(), id);
         }
         let mut active = Vec::new();
-        file.each_active(|record| active.push(record.edit)).unwrap();
+        file.each_active(None, |record| active.push(record.edit)).unwrap();
         assert_eq!(active, made);
         // Undone once.
         let end = |why: &str| Ended { who: "ben".into(), time: Timestamp::from_micros(2000), why: why.into() };

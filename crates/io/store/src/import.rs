@@ -137,7 +137,7 @@ impl From<Imported> for Row {
                 Err(_) => (of(Value::Bytes(bytes.as_ref().into()), Quality::GOOD), true),
             },
         };
-        Self { topic, point: Point { time, ..point }, count: 1, is_payload, number: 0 }
+        Self { topic, point: Point { time, ..point }, count: 1, is_payload, number: 0, edited: None }
     }
 }
 
@@ -357,7 +357,7 @@ fn sample_of_parquet(row: &ParquetRow) -> Result<Imported, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Format, Kinds, RowPage, export_with};
+    use crate::{Extras, Format, RowPage, export_with};
     use proptest::prelude::*;
 
     fn value() -> impl Strategy<Value = (Value, bool)> {
@@ -380,7 +380,7 @@ mod tests {
         let topic = Topic::new(["a", "b/c", "=d"][usize::from(topic)]).unwrap();
         let quality = if is_payload { Quality::GOOD } else { Quality::from_bits(quality) };
         let point = Point { value, quality, time: Timestamp::from_micros(time) };
-        Row { topic, point, count: 1, is_payload, number: 0 }
+        Row { topic, point, count: 1, is_payload, number: 0, edited: None }
     }
 
     fn sample(row: &Row) -> Imported {
@@ -403,7 +403,7 @@ mod tests {
                 let path = folder.path().join(format!("x.{name}"));
                 let mut answer = RowPage::from(rows.clone());
                 let file = File::create(&path).unwrap();
-                let count = export_with(&mut answer, format, Kinds::Told, || true, file).unwrap();
+                let count = export_with(&mut answer, format, Extras::KINDS, || true, file).unwrap();
                 prop_assert_eq!(count, rows.len() as u64);
                 let found: Vec<Imported> = import(&path).unwrap().collect::<Result<_, _>>().unwrap();
                 // Not-a-number is not equal to itself.

@@ -34,7 +34,7 @@ pub use day_check::{WrittenDay, day_file_check};
 pub use day_file::{DayFile, DayPlace, DayWriter, Fields};
 pub use edits::{EDITS_FILE, EditCounts, EditFile, EditKind, EditQuery, EditRecord, Ended, NewEdit, TRAIL_MAX};
 pub use error::StoreError;
-pub use export::{Answer, ExportError, Format, Kinds, RowPage, export, export_with, write_row};
+pub use export::{Answer, ExportError, Extras, Format, RowPage, export, export_with, write_row};
 pub use files::FolderStorage;
 pub use import::{ImportError, Imported, ImportedValue, import, of_json, quality, reasons};
 pub use index::{ChunkRow, ClosedDay, DAY_US, FileRow, Index, Moved, Removed};

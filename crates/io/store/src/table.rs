@@ -42,6 +42,8 @@ pub(crate) struct Table {
     pub counts: Vec<i64>,
     /// What values are, each with how many rows have such one after the other.
     pub kinds: Vec<(ValueKind, usize)>,
+    /// The edits that changed rows, by row.
+    pub edited: Vec<(usize, u64)>,
 }
 
 /// Bytes of texts that are held.
@@ -66,6 +68,7 @@ impl Table {
 
     fn row(&mut self, row: Row) {
         self.kind(row.kind(), 1);
+        self.edited.extend(row.edited.map(|id| (self.rows(), id)));
         let Row { topic, point, count, .. } = row;
         self.topic(topic, 1);
         let number = point.value.as_f64();

@@ -7,10 +7,13 @@ use super::question::{HistoryQuery, Order};
 use super::reader::HistoryReader;
 use super::source::Source;
 use super::timeline::Timeline;
+use crate::edits::ActiveEdits;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Point, Timestamp, Topic};
-use tieline_series::{Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Samples, Step, Summary, Sweep};
+use tieline_series::{
+    Aggregate, Bucket, Buckets, Column, Datum, Editor, Edits, Frame, Grid, Marked, Samples, Step, Summary, Sweep,
+};
 use tieline_store::{Answer, DAY_US, Fields, Piece, Row, StoreError};
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
@@ -23,6 +26,7 @@ pub struct Rows<'r> {
     to: Timestamp,
     topics: VecDeque<Recorded>,
     journaled: Journaled,
+    edits: Arc<ActiveEdits>,
     walk: Option<Walk>,
     /// Has the rows, where they come in order of time.
     timeline: Option<Box<Timeline<'r>>>,
@@ -35,6 +39,8 @@ struct Walk {
     topic: Topic,
     sources: Vec<Source>,
     sweep: Sweep,
+    /// Where the topic has edits.
+    editor: Option<Editor>,
     /// From here on for this topic, and of one time behind so many samples.
     from: Timestamp,
     to: Timestamp,
@@ -46,7 +52,8 @@ struct Walk {
 
 /// What a topic's samples become.
 enum Out {
-    Samples { ready: Samples, last: Option<(i64, u64)> },
+    /// With the edit that changed each, where one of them was.
+    Samples { ready: Samples, marks: VecDeque<u64>, last: Option<(i64, u64)> },
     Buckets { buckets: Box<Buckets>, aggregate: Aggregate, filler: Option<Box<Filler>> },
 }
 
@@ -111,8 +118,8 @@ impl<'r> Rows<'r> {
             topics.retain(|recorded| recorded.topic >= place.topic);
         }
         let (left, chunks) = (query.limit.unwrap_or(u64::MAX), ChunkReader::new(reader.loader()));
-        let timeline = None;
-        Ok(Self { reader, chunks, query, grid, from, to, topics, journaled, walk: None, timeline, left })
+        let (timeline, edits) = (None, reader.edits()?);
+        Ok(Self { reader, chunks, query, grid, from, to, topics, journaled, edits, walk: None, timeline, left })
     }
 
     /// Samples that could not be read because their chunk is damaged or lost, so far.
@@ -151,19 +158,21 @@ impl<'r> Rows<'r> {
             skip = self.grid.is_none().then_some((place.time_us, place.number));
         }
         let (heads, sources) = self.sources(number, &topic, from)?;
+        let edits = self.edits.of(&topic);
         let out = match &self.grid {
-            None => Out::Samples { ready: Samples::default(), last: None },
+            None => Out::Samples { ready: Samples::default(), marks: VecDeque::new(), last: None },
             Some(grid) => {
                 let (aggregate, fill) = (self.query.aggregate, self.query.fill);
                 let frame = Frame { from, to: self.to, grid: grid.clone() };
                 let filler = (fill != Fill::None).then(|| Box::new(Filler::new(fill, topic.clone(), frame.clone())));
                 let is_asked = aggregate.needs_standing();
-                let standing = if is_asked { self.standing(number, &heads, from)? } else { None };
+                let standing = if is_asked { self.standing(number, &heads, edits.as_deref(), from)? } else { None };
                 Out::Buckets { buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing)), aggregate, filler }
             }
         };
         let sweep = Sweep::new(&sources.iter().map(Source::span).collect::<Vec<_>>());
-        Ok(Walk { number, topic, sources, sweep, from, to: self.to, skip, out, is_finished: false })
+        let editor = edits.map(|edits| Editor::new(edits, from));
+        Ok(Walk { number, topic, sources, sweep, editor, from, to: self.to, skip, out, is_finished: false })
     }
 
     /// The samples of a topic from a time on: those in memory, and where all are.
@@ -189,7 +198,11 @@ impl<'r> Rows<'r> {
     /// The samples of a topic that may be in no chunk.
     fn heads(&mut self, number: Option<u32>, topic: &Topic) -> Result<Vec<Arc<Column>>, StoreError> {
         if !self.journaled.is_read() {
-            let live = number.and_then(|number| self.reader.unwritten(number));
+            let live = match number {
+                Some(number) => self.reader.unwritten(number),
+                // It has samples that edits add, and no others.
+                None => self.reader.is_live().then(Vec::new),
+            };
             if let Some(columns) = live {
                 return Ok(columns);
             }
@@ -202,6 +215,9 @@ impl<'r> Rows<'r> {
     /// Takes one step. Says false at the end of the topic.
     fn advance(&mut self, walk: &mut Walk) -> Result<bool, StoreError> {
         let Some(step) = walk.sweep.step() else {
+            if walk.add_before(walk.to) {
+                return Ok(true);
+            }
             if let Out::Buckets { buckets, .. } = &mut walk.out {
                 buckets.finish();
             }
@@ -217,21 +233,28 @@ impl<'r> Rows<'r> {
             Step::Open(one) => (one, false),
         };
         let Some(source) = walk.sources.get(one) else { return Ok(true) };
-        if is_whole && walk.out.take_summary(source) {
+        let first = source.span().first;
+        if is_whole && walk.take_summary(one) {
             return Ok(true);
         }
-        match self.load(source)? {
+        match self.load_one(walk, one)? {
             Read::Column(column) if is_whole => walk.take(column),
             Read::Column(column) => walk.sweep.open(one, column),
             Read::Damaged => {}
             Read::Moved => {
                 // All before it was given out: the rest is looked for where it is now.
-                walk.from = walk.out.resume(source.span().first);
+                walk.add_before(first);
+                walk.from = walk.out.resume(first);
+                walk.editor.iter_mut().for_each(|editor| editor.rewind(walk.from));
                 (_, walk.sources) = self.sources(walk.number, &walk.topic, walk.from)?;
                 walk.sweep = Sweep::new(&walk.sources.iter().map(Source::span).collect::<Vec<_>>());
             }
         }
         Ok(true)
+    }
+
+    fn load_one(&mut self, walk: &Walk, one: usize) -> Result<Read, StoreError> {
+        walk.sources.get(one).map_or(Ok(Read::Damaged), |source| self.load(source))
     }
 
     fn load(&mut self, source: &Source) -> Result<Read, StoreError> {
@@ -243,9 +266,14 @@ impl<'r> Rows<'r> {
         &mut self,
         number: Option<u32>,
         heads: &[Arc<Column>],
+        edits: Option<&Edits>,
         from: Timestamp,
     ) -> Result<Option<f64>, StoreError> {
-        let mut found: Vec<(Timestamp, f64)> = heads.iter().filter_map(|column| last_before(column, from)).collect();
+        let last_before = |column: &Column| match edits {
+            Some(edits) => last_before(&edits.changed(column), from),
+            None => last_before(column, from),
+        };
+        let mut found: Vec<(Timestamp, f64)> = heads.iter().filter_map(|column| last_before(column)).collect();
         let (mut until, latest) = (from, |found: &[(Timestamp, f64)]| found.iter().map(|(time, _)| *time).max());
         // Day by day backward, until no earlier day can have a later one.
         while let Some(number) = number
@@ -254,11 +282,17 @@ impl<'r> Rows<'r> {
         {
             let sources = self.reader.index.chunks(number, day, until)?.into_iter().flat_map(Source::of);
             for source in sources.filter(|source| source.span().first < from) {
+                let is_edited = edits.is_some_and(|edits| !edits.spares(source.span()));
                 match source.summary().and_then(|summary| summary.numbers).map(|numbers| numbers.last) {
-                    Some(last) if last.0 < from => found.push(last),
+                    Some(last) if last.0 < from && !is_edited => found.push(last),
                     Some(_) => {
                         if let Read::Column(column) = self.load(&source)? {
-                            found.extend(last_before(&column, from));
+                            found.extend(last_before(&column));
+                        }
+                    }
+                    None if is_edited => {
+                        if let Read::Column(column) = self.load(&source)? {
+                            found.extend(last_before(&column));
                         }
                     }
                     None => {}
@@ -266,6 +300,8 @@ impl<'r> Rows<'r> {
             }
             until = day;
         }
+        // One that was added comes behind others of its time.
+        found.extend(edits.and_then(|edits| last_added_before(edits, from)));
         Ok(found.into_iter().max_by_key(|(time, _)| *time).map(|(_, number)| number))
     }
 }
@@ -278,18 +314,13 @@ fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
     Summary::of(&before).numbers.map(|numbers| numbers.last)
 }
 
-impl Out {
-    /// Takes what a source says of itself, where that is enough.
-    fn take_summary(&mut self, source: &Source) -> bool {
-        let Self::Buckets { buckets, aggregate, .. } = self else { return false };
-        let Some(summary) = source.summary().filter(|_| buckets.frame().holds(source.span())) else { return false };
-        let fits = aggregate.needs().fits(summary);
-        if fits {
-            buckets.add_summary(source.span().first, summary);
-        }
-        fits
-    }
+/// The last number added before a time, and when.
+fn last_added_before(edits: &Edits, time: Timestamp) -> Option<(Timestamp, f64)> {
+    let added: Column = edits.added_before(time).map(|(sample, _)| sample).collect();
+    Summary::of(&added).numbers.map(|numbers| numbers.last)
+}
 
+impl Out {
     /// From where on samples are wanted again, when all before a time was taken.
     fn resume(&mut self, time: Timestamp) -> Timestamp {
         match self {
@@ -300,7 +331,44 @@ impl Out {
 }
 
 impl Walk {
+    /// Takes samples as they were recorded.
     fn take(&mut self, column: Arc<Column>) {
+        let marked = match &mut self.editor {
+            Some(editor) => editor.take(column),
+            None => Marked { column, marks: VecDeque::new() },
+        };
+        self.take_shown(marked);
+    }
+
+    /// Takes what a source says of itself, where that is enough.
+    fn take_summary(&mut self, one: usize) -> bool {
+        let Some(source) = self.sources.get(one) else { return false };
+        let Out::Buckets { buckets, aggregate, .. } = &mut self.out else { return false };
+        let (span, needs) = (source.span(), aggregate.needs());
+        let fits = |summary: &&Summary| needs.fits(summary) && buckets.frame().holds(span);
+        let Some(summary) = source.summary().filter(fits) else { return false };
+        if let Some(editor) = &mut self.editor {
+            if !editor.edits().spares(span) {
+                return false;
+            }
+            buckets.add_samples(&editor.before(span.first).column);
+        }
+        buckets.add_summary(span.first, summary);
+        true
+    }
+
+    /// Takes the samples that edits add before a time; says whether there were some.
+    fn add_before(&mut self, time: Timestamp) -> bool {
+        let Some(editor) = &mut self.editor else { return false };
+        let added = editor.before(time);
+        let is_some = !added.column.is_empty();
+        if is_some {
+            self.take_shown(added);
+        }
+        is_some
+    }
+
+    fn take_shown(&mut self, Marked { column, marks }: Marked) {
         match &mut self.out {
             Out::Buckets { buckets, .. } => {
                 let start = column.count_before(self.from);
@@ -310,8 +378,10 @@ impl Walk {
                     buckets.add_samples(&column.range(start..column.len()));
                 }
             }
-            Out::Samples { ready, .. } => {
+            Out::Samples { ready, marks: of_ready, .. } => {
                 let (start, end) = (column.count_before(self.from), column.count_before(self.to));
+                *of_ready = marks;
+                of_ready.drain(..start.min(of_ready.len()));
                 *ready = Samples::new(column, start..end.max(start));
             }
         }
@@ -329,7 +399,8 @@ impl Walk {
 
     /// The samples that come next, so many at most; or a row.
     fn piece(&mut self, count_max: usize) -> Option<Piece> {
-        if let Out::Samples { ready, .. } = &mut self.out
+        if let Out::Samples { ready, marks, .. } = &mut self.out
+            && marks.is_empty()
             && ready.time().is_some_and(|time| self.skip.is_none_or(|(place, _)| place < time.micros()))
             && let Some(column) = ready.cut(count_max)
         {
@@ -342,8 +413,9 @@ impl Walk {
 
     fn row(&mut self) -> Option<Row> {
         match &mut self.out {
-            Out::Samples { ready, last } => {
+            Out::Samples { ready, marks, last } => {
                 for sample in ready {
+                    let edited = marks.pop_front().filter(|id| *id != 0);
                     let time_us = sample.time.micros();
                     let number = last.filter(|(time, _)| *time == time_us).map_or(0, |(_, number)| number + 1);
                     *last = Some((time_us, number));
@@ -352,7 +424,7 @@ impl Walk {
                     }
                     let is_payload = matches!(sample.datum, Datum::Opaque(_));
                     let point = Point { value: sample.datum.into_value(), quality: sample.quality, time: sample.time };
-                    return Some(Row { is_payload, ..row(&self.topic, point, 1, number) });
+                    return Some(Row { is_payload, edited, ..row(&self.topic, point, 1, number) });
                 }
                 None
             }
@@ -360,8 +432,9 @@ impl Walk {
                 if let Some(row) = filler.as_mut().and_then(|filler| filler.poll()) {
                     return Some(row);
                 }
+                let edits = self.editor.as_ref().map(|editor| editor.edits());
                 let next = std::iter::from_fn(|| buckets.poll())
-                    .find_map(|bucket| bucket_row(&self.topic, *aggregate, &bucket));
+                    .find_map(|bucket| bucket_row(&self.topic, *aggregate, &bucket, edits));
                 match (next, filler.as_mut()) {
                     (row, None) => return row,
                     (Some(row), Some(filler)) => filler.push(row),
@@ -373,12 +446,13 @@ impl Walk {
     }
 }
 
-fn bucket_row(topic: &Topic, aggregate: Aggregate, bucket: &Bucket) -> Option<Row> {
+fn bucket_row(topic: &Topic, aggregate: Aggregate, bucket: &Bucket, edits: Option<&Edits>) -> Option<Row> {
     let found = aggregate.of(bucket)?;
     let point = Point { value: found.datum.into_value(), quality: found.quality, time: bucket.start };
-    Some(row(topic, point, found.count, 0))
+    let edited = edits.and_then(|edits| edits.last_between(bucket.from, bucket.end));
+    Some(Row { edited, ..row(topic, point, found.count, 0) })
 }
 
 fn row(topic: &Topic, point: Point, count: u64, number: u64) -> Row {
-    Row { topic: topic.clone(), point, is_payload: false, count, number }
+    Row { topic: topic.clone(), point, is_payload: false, count, number, edited: None }
 }

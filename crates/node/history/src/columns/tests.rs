@@ -88,6 +88,7 @@ fn rows_of(piece: Piece) -> Vec<Row> {
                 is_payload: false,
                 count: 1,
                 number: 0,
+                edited: None,
             };
             column.iter().map(row).collect()
         }
@@ -965,7 +966,7 @@ impl World {
 fn latest(reader: &HistoryReader, filter: &str, micros: i64) -> Vec<(String, (i64, Value, Quality))> {
     let found = reader.at(&Filter::new(filter).unwrap(), at(micros), |_| true).unwrap();
     let plain = |sample: Sample| (sample.time.micros(), sample.datum.into_value(), sample.quality);
-    found.map(Result::unwrap).map(|(topic, sample)| (topic.to_string(), plain(sample))).collect()
+    found.map(Result::unwrap).map(|(topic, sample, _)| (topic.to_string(), plain(sample))).collect()
 }
 
 fn naive_buckets(samples: &[(i64, Value, Quality)], every: i64, aggregate: Aggregate) -> Vec<(i64, String)> {
