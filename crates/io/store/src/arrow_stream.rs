@@ -265,12 +265,7 @@ fn dictionary<'t>(
     message(builder, Header::Dictionary, header, &body, out)
 }
 
-fn batch(
-    rows: &Table,
-    numbers: &HashMap<&Topic, i32>,
-    extras: Extras,
-    out: &mut impl Write,
-) -> io::Result<()> {
+fn batch(rows: &Table, numbers: &HashMap<&Topic, i32>, extras: Extras, out: &mut impl Write) -> io::Result<()> {
     let count = rows.rows();
     if count == 0 {
         return Ok(());

@@ -13,6 +13,7 @@ use crate::store::Deletion;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tieline_core::{Body, Filter, Point, Timestamp, Topic, Value};
 use tieline_series::{Change, Datum, Edits, Sample};
@@ -134,8 +135,7 @@ impl ActiveEdits {
             let topic = topic.clone();
             added.into_iter().map(move |(sample, id)| row_of(topic.clone(), sample, Some(id)))
         };
-        let mut rows: Vec<Row> =
-            self.topics.iter().filter(|(topic, _)| is_meant(topic)).flat_map(of_topic).collect();
+        let mut rows: Vec<Row> = self.topics.iter().filter(|(topic, _)| is_meant(topic)).flat_map(of_topic).collect();
         rows.retain(|row| row.point.time >= from);
         rows.sort_by(|one, other| (one.point.time, &one.topic).cmp(&(other.point.time, &other.topic)));
         rows.into()
@@ -184,6 +184,8 @@ struct Shared {
     file: Mutex<Option<EditFile>>,
     /// None before they were read.
     active: Mutex<Option<Arc<ActiveEdits>>>,
+    /// Edits that were refused because there were enough.
+    refused: AtomicU64,
 }
 
 impl SharedEdits {
@@ -209,25 +211,20 @@ impl SharedEdits {
     /// Makes an edit.
     pub(crate) fn make(&self, data: &Path, new: NewEdit, limits: EditLimits) -> Result<EditRecord, EditError> {
         check(&new)?;
-        let known = self.active(data)?;
-        if known.count_of(&new.topic) >= limits.of_topic {
-            let most = limits.of_topic;
-            let words = format!("{} has {most} active edits, expected at most {most} (history.edits_per_topic_max)", new.topic);
-            return Err(EditError::Full(words));
-        }
-        drop(known);
         self.with(data, |file, active| {
-            if active.count >= limits.of_all || active.count_of(&new.topic) >= limits.of_topic {
-                let most = limits.of_all;
-                return Err(EditError::Full(format!("there are {most} active edits, expected at most {most} (history.edits_max)")));
-            }
-            if file.counts()?.all >= TRAIL_MAX {
-                return Err(EditError::Full(format!("{TRAIL_MAX} edits were made, expected at most {TRAIL_MAX} ever")));
-            }
+            check_room(file, active, &new.topic, limits).inspect_err(|_| {
+                self.0.refused.fetch_add(1, Ordering::Relaxed);
+            })?;
             let record = EditRecord { id: file.make(&new)?, edit: new, ended: None, is_erased: false };
             active.add(record.clone());
             Ok(record)
         })
+    }
+
+    /// How many are active, and how many were refused because there were enough.
+    pub(crate) fn counters(&self, data: &Path) -> (u64, u64) {
+        let active = self.active(data).map_or(0, |active| active.count as u64);
+        (active, self.0.refused.load(Ordering::Relaxed))
     }
 
     /// Ends an edit.
@@ -323,6 +320,22 @@ pub(crate) fn get(data: &Path, id: u64) -> Result<Option<EditRecord>, StoreError
     reading(data)?.map_or(Ok(None), |file| file.get(id))
 }
 
+/// Whether there is room for another edit of a topic.
+fn check_room(file: &EditFile, active: &ActiveEdits, topic: &Topic, limits: EditLimits) -> Result<(), EditError> {
+    let EditLimits { of_topic, of_all } = limits;
+    let full = |words: String| Err(EditError::Full(words));
+    if active.count_of(topic) >= of_topic {
+        return full(format!("{topic} has {of_topic} active edits, expected fewer: history.edits_per_topic_max"));
+    }
+    if active.count >= of_all {
+        return full(format!("there are {of_all} active edits, expected fewer: history.edits_max"));
+    }
+    if file.counts()?.all >= TRAIL_MAX {
+        return full(format!("{TRAIL_MAX} edits were made, expected fewer: none is ever removed"));
+    }
+    Ok(())
+}
+
 fn check(new: &NewEdit) -> Result<(), EditError> {
     let NewEdit { kind, from, to, value, quality, text, made, why, .. } = new;
     let wrong = |words: String| Err(EditError::Wrong(words));
@@ -360,7 +373,9 @@ fn check(new: &NewEdit) -> Result<(), EditError> {
         return wrong(format!("v has {bytes} bytes, expected at most {TEXT_BYTES_MAX}"));
     }
     match (kind, text.as_deref()) {
-        (EditKind::Annotation, None | Some("")) => wrong("text is missing, expected what the annotation says".to_owned()),
+        (EditKind::Annotation, None | Some("")) => {
+            wrong("text is missing, expected what the annotation says".to_owned())
+        }
         (EditKind::Annotation, Some(text)) if text.len() > TEXT_BYTES_MAX => {
             wrong(format!("text has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len()))
         }

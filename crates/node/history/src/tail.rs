@@ -64,7 +64,7 @@ pub fn tail(
     let mut added = known.added(topics, from);
     let key = |row: &Row| (row.point.time, row.topic.clone());
     // Raw: what the journal gives once more is known by what was recorded.
-    for row in source.reader()?.raw().query(query)? {
+    for row in source.reader()?.or_raw(true).query(query)? {
         let row = row?;
         while let Some(row) = added.pop_front_if(|added| key(added) < key(&row)) {
             if !give(Tailed::Row(row)) {

@@ -18,8 +18,8 @@ use tieline_core::{Filter, Timestamp, Topic};
 use tieline_journal::{Item, Reader, Seq, decode};
 use tieline_series::{Column, Sample};
 use tieline_store::{
-    ChunkRow, EditCounts, EditKind, EditQuery, EditRecord, Ended, FolderStorage, INDEX_FILE, IndexReader, JOURNAL_FOLDER, NewEdit,
-    StoreError,
+    ChunkRow, EditCounts, EditKind, EditQuery, EditRecord, Ended, FolderStorage, INDEX_FILE, IndexReader,
+    JOURNAL_FOLDER, NewEdit, StoreError,
 };
 
 /// Where a history is, and its samples that are in no chunk yet. Cheap to clone.
@@ -27,13 +27,20 @@ use tieline_store::{
 pub struct HistorySource {
     data: PathBuf,
     live: Live,
+    edit_limits: EditLimits,
 }
 
 impl HistorySource {
     /// The history of a data folder.
     #[must_use]
     pub fn new(data: &Path) -> Self {
-        Self { data: data.to_path_buf(), live: Live::default() }
+        Self { data: data.to_path_buf(), live: Live::default(), edit_limits: EditLimits::default() }
+    }
+
+    /// The same, with limits of edits.
+    #[must_use]
+    pub fn with_edit_limits(self, edit_limits: EditLimits) -> Self {
+        Self { edit_limits, ..self }
     }
 
     /// The data folder.
@@ -60,7 +67,7 @@ impl HistorySource {
     ///
     /// # Errors
     /// It is none, there are enough, the topic has no history, or a file failed.
-    pub fn make_edit(&self, new: NewEdit, limits: EditLimits) -> Result<EditRecord, EditError> {
+    pub fn make_edit(&self, new: NewEdit) -> Result<EditRecord, EditError> {
         let changes = matches!(new.kind, EditKind::Value | EditKind::Quality | EditKind::Exclude);
         if changes
             && let Some(alone) = edits::alone(&new.topic)
@@ -68,7 +75,7 @@ impl HistorySource {
         {
             return Err(EditError::Wrong(format!("{} has no history, expected a topic that has", new.topic)));
         }
-        self.live.edits().make(&self.data, new, limits)
+        self.live.edits().make(&self.data, new, self.edit_limits)
     }
 
     /// Ends an edit or an annotation, durably. It stays in the list of edits.
@@ -93,6 +100,12 @@ impl HistorySource {
     /// A file failed.
     pub fn edits(&self, query: &EditQuery) -> Result<(Vec<EditRecord>, Option<u64>), StoreError> {
         edits::page(&self.data, query)
+    }
+
+    /// How many edits and annotations are not undone, and how many were refused because there were enough.
+    #[must_use]
+    pub fn edit_counters(&self) -> (u64, u64) {
+        self.live.edits().counters(&self.data)
     }
 
     /// What changes answers now.
@@ -124,10 +137,10 @@ impl HistoryReader {
         HistorySource::new(data).reader()
     }
 
-    /// The same, without edits: what was recorded.
+    /// The same, without edits where it is to be raw: what was recorded.
     #[must_use]
-    pub fn raw(self) -> Self {
-        Self { is_raw: true, ..self }
+    pub fn or_raw(self, is_raw: bool) -> Self {
+        Self { is_raw, ..self }
     }
 
     /// The edits that change answers; none in the raw history.

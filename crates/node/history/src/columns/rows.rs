@@ -53,8 +53,16 @@ struct Walk {
 /// What a topic's samples become.
 enum Out {
     /// With the edit that changed each, where one of them was.
-    Samples { ready: Samples, marks: VecDeque<u64>, last: Option<(i64, u64)> },
-    Buckets { buckets: Box<Buckets>, aggregate: Aggregate, filler: Option<Box<Filler>> },
+    Samples {
+        ready: Samples,
+        marks: VecDeque<u64>,
+        last: Option<(i64, u64)>,
+    },
+    Buckets {
+        buckets: Box<Buckets>,
+        aggregate: Aggregate,
+        filler: Option<Box<Filler>>,
+    },
 }
 
 impl Iterator for Rows<'_> {

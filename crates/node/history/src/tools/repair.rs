@@ -21,9 +21,9 @@ use tieline_core::{Storage, StorageErrorKind, Timestamp, Topic};
 use tieline_journal::{Item, Reader, Seq};
 use tieline_series::Chunk;
 use tieline_store::{
-    ChunkRow, ClosedDay, DayFile, EDITS_FILE, EditFile, Extent, FileRow, FolderStorage, INDEX_FILE, Index, IndexReader, JOURNAL_FOLDER,
-    NamedFile, Salvage, StoreError as FileError, WrittenDay, day_file_check, file_name, history_files, read_chunk,
-    read_names,
+    ChunkRow, ClosedDay, DayFile, EDITS_FILE, EditFile, Extent, FileRow, FolderStorage, INDEX_FILE, Index, IndexReader,
+    JOURNAL_FOLDER, NamedFile, Salvage, StoreError as FileError, WrittenDay, day_file_check, file_name, history_files,
+    read_chunk, read_names,
 };
 
 /// The index while it is made.
@@ -109,7 +109,8 @@ fn repair_edits(data: &Path, done: &mut RepairedHistory) -> Result<(), StoreErro
     readable.iter().try_for_each(|record| file.restore(record))?;
     file.close()?;
     for part in ["", "-wal", "-shm"] {
-        match fs::rename(folder.join(format!("{EDITS_FILE}{part}")), folder.join(format!("{EDITS_FILE}.damaged{part}"))) {
+        match fs::rename(folder.join(format!("{EDITS_FILE}{part}")), folder.join(format!("{EDITS_FILE}.damaged{part}")))
+        {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
             Ok(()) | Err(_) => {}
         }
@@ -117,7 +118,10 @@ fn repair_edits(data: &Path, done: &mut RepairedHistory) -> Result<(), StoreErro
     File::open(&new).and_then(|file| file.sync_all()).map_err(failed)?;
     fs::rename(&new, &path).map_err(failed)?;
     File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
-    let what = format!("{EDITS_FILE}: {what}; {} edits can be read, the damaged file is {EDITS_FILE}.damaged now", readable.len());
+    let what = format!(
+        "{EDITS_FILE}: {what}; {} edits can be read, the damaged file is {EDITS_FILE}.damaged now",
+        readable.len()
+    );
     done.faults.push(Fault { chunk: None, topic: None, what });
     Ok(())
 }

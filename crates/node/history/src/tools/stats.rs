@@ -53,7 +53,8 @@ impl HistoryReader {
     /// # Errors
     /// A file failed.
     pub fn stats(&self, filter: &Filter, limit: usize) -> Result<HistoryStats, StoreError> {
-        let mut stats = HistoryStats { index_bytes: self.index.bytes()?, edits: self.edit_counts()?, ..HistoryStats::default() };
+        let mut stats =
+            HistoryStats { index_bytes: self.index.bytes()?, edits: self.edit_counts()?, ..HistoryStats::default() };
         let (mut storage, mut damaged) = (self.files(), HashMap::<u32, u64>::new());
         for row in self.index.files()? {
             let FileRow { number, bytes, day } = row.row;

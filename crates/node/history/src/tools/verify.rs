@@ -11,8 +11,8 @@ use std::fmt;
 use tieline_core::{Storage, StorageErrorKind, Timestamp, Topic};
 use tieline_series::{Chunk, Column, Summary};
 use tieline_store::{
-    ChunkRow, DAY_US, EDITS_FILE, FileRow, FolderStorage, KnownFile, StoreError, WrittenDay, day_file_check, file_name, read_chunk,
-    read_names,
+    ChunkRow, DAY_US, EDITS_FILE, FileRow, FolderStorage, KnownFile, StoreError, WrittenDay, day_file_check, file_name,
+    read_chunk, read_names,
 };
 
 /// Faults that are listed; more are counted.

@@ -11,9 +11,9 @@ use super::parse;
 use super::protocol::Protocol;
 use super::reader::{Document, Section};
 use super::settings::{
-    COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DATABASES_BYTES_MAX, HISTORY_DURABILITY, HISTORY_ENABLED,
-    HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP, HISTORY_MEMORY_BYTES_MAX, HISTORY_STORE_BYTES_MAX, HTTP_FORWARDED_HEADER,
-    HTTP_LISTEN, NODE_INSECURE_NETWORK, NODE_NAME, NODE_WORKERS,
+    COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DATABASES_BYTES_MAX, HISTORY_DURABILITY, HISTORY_EDITS_MAX,
+    HISTORY_EDITS_PER_TOPIC_MAX, HISTORY_ENABLED, HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP, HISTORY_MEMORY_BYTES_MAX,
+    HISTORY_STORE_BYTES_MAX, HTTP_FORWARDED_HEADER, HTTP_LISTEN, NODE_INSECURE_NETWORK, NODE_NAME, NODE_WORKERS,
 };
 use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
@@ -127,6 +127,10 @@ pub struct HistoryConfig {
     pub store_bytes_max: Option<u64>,
     /// Bytes of the newest samples in memory; above it they are written as chunks.
     pub memory_bytes_max: usize,
+    /// Edits and annotations that are not undone, of all topics.
+    pub edits_max: usize,
+    /// The same of one topic.
+    pub edits_per_topic_max: usize,
     /// Bytes of the journal that are kept for databases alone; above it the oldest are given up.
     pub databases_bytes_max: u64,
     /// Other people's databases that it is written to.
@@ -169,6 +173,8 @@ impl Default for Config {
                 keep: Some(HISTORY_KEEP.default),
                 store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.default),
                 memory_bytes_max: HISTORY_MEMORY_BYTES_MAX.default_size(),
+                edits_max: HISTORY_EDITS_MAX.default_size(),
+                edits_per_topic_max: HISTORY_EDITS_PER_TOPIC_MAX.default_size(),
                 databases_bytes_max: HISTORY_DATABASES_BYTES_MAX.default,
                 databases: Vec::new(),
             },
@@ -284,6 +290,8 @@ fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConf
         keep: Some(HISTORY_KEEP.read(&mut s, doc)),
         store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.read(&mut s, doc)),
         memory_bytes_max: HISTORY_MEMORY_BYTES_MAX.read_size(&mut s, doc),
+        edits_max: HISTORY_EDITS_MAX.read_size(&mut s, doc),
+        edits_per_topic_max: HISTORY_EDITS_PER_TOPIC_MAX.read_size(&mut s, doc),
         databases_bytes_max: HISTORY_DATABASES_BYTES_MAX.read(&mut s, doc),
         databases: read_databases(s.section(doc, "database"), doc, folder),
     };
