@@ -205,7 +205,7 @@ fn json_of(value: Value) -> serde_json::Value {
 pub async fn make(authenticated: Authenticated, Json(given): Json<Given>) -> Result<Answer<Shown>, Problem> {
     let authorized = authenticated.must(Verb::Admin, EDITS).await?;
     let now = authorized.app.about.clock.now().utc;
-    let new = edit_of(given, authorized.who(), now).map_err(Problem::bad_request)?;
+    let new = edit_of(given, author(&authorized), now).map_err(Problem::bad_request)?;
     authorized.must(Verb::Read, &new.topic).await?;
     change(authorized, "history_edit", move |source| source.make_edit(new)).await
 }
@@ -222,7 +222,7 @@ pub async fn undo(
     let found = found.map_err(|error| Problem::unavailable(error.to_string()))?.map_err(EditError::Store);
     let topic = found.and_then(|found| found.ok_or(EditError::Unknown(id))).map_err(problem_of)?.edit.topic;
     authorized.must(Verb::Read, &topic).await?;
-    let end = Ended { who: authorized.who(), time: authorized.app.about.clock.now().utc, why: given.why };
+    let end = Ended { who: author(&authorized), time: authorized.app.about.clock.now().utc, why: given.why };
     change(authorized, "history_undo", move |source| source.undo_edit(id, end)).await
 }
 
@@ -244,6 +244,11 @@ async fn change(
     });
     let record = done.await.map_err(|error| Problem::unavailable(error.to_string()))??;
     Ok(Answer(Shown::from(record)))
+}
+
+/// The user; where nobody shows who it is, the address.
+fn author(authorized: &Authorized) -> String {
+    authorized.caller.user().map_or_else(|| authorized.who(), str::to_owned)
 }
 
 /// What the audit log says of an edit: not the value, which a deletion erases.
