@@ -241,7 +241,7 @@ def test_a_replay_has_edits_or_what_was_recorded(edited):
         done = subprocess.run([str(BINARY), *words, "--http", node.http, "--mqtt", node.mqtt], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         # The state at the beginning is one more.
-        assert json.loads(done.stdout.splitlines()[-1])["messages"] == count + 1
+        assert json.loads(done.stdout.splitlines()[-1])["published"] == count + 1
 
 
 class Editors(Guarded):
