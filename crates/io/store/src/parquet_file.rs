@@ -10,8 +10,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use std::io::{self, Write};
+use std::iter;
 use std::sync::Arc;
-use std::{iter, mem};
 
 /// Rows held in memory until they are written as one group.
 const GROUP_ROWS: usize = 128 * 1024;
@@ -52,18 +52,18 @@ pub(crate) fn write<W: Write + Send>(
         count += piece.rows() as u64;
         table.push(piece);
         if table.is_full(GROUP_ROWS) {
-            write_group(&mut file, mem::take(&mut table), extras).map_err(said)?;
+            write_group(&mut file, &mut table, extras).map_err(said)?;
         }
     }
-    write_group(&mut file, table, extras).map_err(said)?;
+    write_group(&mut file, &mut table, extras).map_err(said)?;
     file.close().map_err(said)?;
     Ok(count)
 }
 
-/// Writes rows as a row group, if there are any.
+/// Writes rows as a row group, if there are any, and takes them out of the table.
 fn write_group<W: Write + Send>(
     file: &mut SerializedFileWriter<W>,
-    table: Table,
+    table: &mut Table,
     extras: Extras,
 ) -> Result<(), ParquetError> {
     let rows = table.rows();
@@ -81,7 +81,7 @@ fn write_group<W: Write + Send>(
     for (row, _) in &table.texts {
         there.get_mut(*row).into_iter().for_each(|level| *level = 1);
     }
-    let texts: Vec<ByteArray> = table.texts.into_iter().map(|(_, text)| text.into_bytes().into()).collect();
+    let texts: Vec<ByteArray> = table.texts.drain(..).map(|(_, text)| text.into_bytes().into()).collect();
     column::<ByteArrayType, W>(&mut group, &texts, Some(&there))?;
     let names = table.qualities.iter().map(|(quality, count)| (ByteArray::from(quality.validity().name()), *count));
     column::<ByteArrayType, W>(&mut group, &spread(names), None)?;
@@ -100,6 +100,7 @@ fn write_group<W: Write + Send>(
         let ids: Vec<i64> = table.edited.iter().map(|(_, id)| id.cast_signed()).collect();
         column::<Int64Type, W>(&mut group, &ids, Some(&there))?;
     }
+    table.clear();
     group.close().map(drop)
 }
 

@@ -104,8 +104,8 @@ impl ActiveEdits {
     }
 
     /// Topics that have edits or annotations: how many, and the times of the first and the last sample added.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&Topic, (u64, Option<(Timestamp, Timestamp)>))> {
-        self.topics.iter().map(|(topic, of)| (topic, (of.count as u64, of.edits.added_span())))
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Topic, u64, Option<(Timestamp, Timestamp)>)> {
+        self.topics.iter().map(|(topic, of)| (topic, of.count as u64, of.edits.added_span()))
     }
 
     /// Topics that have samples added, with the times of the first and the last.

@@ -22,6 +22,7 @@ pub(crate) mod question;
 pub(crate) mod reader;
 pub(crate) mod rows;
 pub(crate) mod source;
+mod standing;
 pub(crate) mod state_rows;
 #[cfg(test)]
 mod tests;

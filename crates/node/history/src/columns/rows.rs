@@ -3,18 +3,26 @@
 use super::chunk_reader::{ChunkReader, Read};
 use super::fill::{Fill, Filler};
 use super::listing::{Journaled, Recorded, list};
+use super::parts;
 use super::question::{HistoryQuery, Order};
 use super::reader::HistoryReader;
 use super::source::Source;
+use super::standing::Asked;
 use super::timeline::Timeline;
 use crate::edits::ActiveEdits;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Point, Timestamp, Topic};
 use tieline_series::{
-    Aggregate, Bucket, Buckets, Column, Datum, Editor, Edits, Frame, Grid, Marked, Samples, Step, Summary, Sweep,
+    Aggregate, Aggregated, Bucket, Buckets, Column, Datum, Editor, Frame, Grid, Marked, Samples, Span, Step, Summary,
+    Sweep,
 };
-use tieline_store::{Answer, DAY_US, Fields, Piece, Row, StoreError};
+use tieline_store::{Answer, ChunkRow, Fields, Piece, Row, StoreError};
+
+/// Samples of a piece: no more than what the processor's cache holds.
+const PIECE_SAMPLES_MAX: usize = 8192;
+/// What a row says of a bucket: its beginning, its aggregate, and the last edit whose time meets it.
+type Shown = (Timestamp, Aggregated, Option<u64>);
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
@@ -59,7 +67,7 @@ enum Out {
         last: Option<(i64, u64)>,
     },
     Buckets {
-        buckets: Box<Buckets>,
+        buckets: Box<Buckets<Shown>>,
         aggregate: Aggregate,
         filler: Option<Box<Filler>>,
     },
@@ -174,8 +182,18 @@ impl<'r> Rows<'r> {
                 let frame = Frame { from, to: self.to, grid: grid.clone() };
                 let filler = (fill != Fill::None).then(|| Box::new(Filler::new(fill, topic.clone(), frame.clone())));
                 let is_asked = aggregate.needs_standing();
-                let standing = if is_asked { self.standing(number, &heads, edits.as_deref(), from)? } else { None };
-                Out::Buckets { buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing)), aggregate, filler }
+                let asked = Asked { number, heads: &heads, edits: edits.as_deref(), from };
+                let standing = if is_asked { asked.standing(self.reader, &mut self.chunks)? } else { None };
+                let of_topic = edits.clone();
+                let of = Box::new(move |bucket: &Bucket| {
+                    let edited = of_topic.as_ref().and_then(|edits| edits.last_between(bucket.from, bucket.end));
+                    Some((bucket.start, aggregate.of(bucket)?, edited))
+                });
+                Out::Buckets {
+                    buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing, of)),
+                    aggregate,
+                    filler,
+                }
             }
         };
         let sweep = Sweep::new(&sources.iter().map(Source::span).collect::<Vec<_>>());
@@ -196,10 +214,7 @@ impl<'r> Rows<'r> {
             Some(number) => self.reader.index.chunks(number, from, self.to)?,
             None => Vec::new(),
         };
-        let of_heads = heads.iter().filter(|column| !column.is_empty()).cloned().map(Source::Head);
-        let all = rows.into_iter().flat_map(Source::of).chain(of_heads);
-        let is_meant = |source: &Source| source.span().last >= from && source.span().first < self.to;
-        let sources = all.filter(is_meant).collect();
+        let sources = Source::all(rows, &heads, from, self.to);
         Ok((heads, sources))
     }
 
@@ -241,22 +256,23 @@ impl<'r> Rows<'r> {
             Step::Open(one) => (one, false),
         };
         let Some(source) = walk.sources.get(one) else { return Ok(true) };
-        let first = source.span().first;
-        if is_whole && walk.take_summary(one) {
+        let (span, summary) = (source.span(), source.summary().copied());
+        if let Source::Day(row) = source
+            && is_whole
+            && walk.out.is_buckets()
+        {
+            let row = Arc::clone(row);
+            self.take_hours(walk, &row)?;
+            return Ok(true);
+        }
+        if is_whole && walk.take_summary(span, summary.as_ref()) {
             return Ok(true);
         }
         match self.load_one(walk, one)? {
             Read::Column(column) if is_whole => walk.take(column),
             Read::Column(column) => walk.sweep.open(one, column),
             Read::Damaged => {}
-            Read::Moved => {
-                // All before it was given out: the rest is looked for where it is now.
-                walk.add_before(first);
-                walk.from = walk.out.resume(first);
-                walk.editor.iter_mut().for_each(|editor| editor.rewind(walk.from));
-                (_, walk.sources) = self.sources(walk.number, &walk.topic, walk.from)?;
-                walk.sweep = Sweep::new(&walk.sources.iter().map(Source::span).collect::<Vec<_>>());
-            }
+            Read::Moved => self.look_again(walk, span.first)?,
         }
         Ok(true)
     }
@@ -265,70 +281,47 @@ impl<'r> Rows<'r> {
         walk.sources.get(one).map_or(Ok(Read::Damaged), |source| self.load(source))
     }
 
+    /// Takes the hours of a day into buckets. Samples are read of those of which the index does not say enough.
+    fn take_hours(&mut self, walk: &mut Walk, row: &Arc<ChunkRow>) -> Result<(), StoreError> {
+        let mut done = 0;
+        for part in parts::decode(&row.summary) {
+            // From one that cannot be read on, the samples themselves say all.
+            let end = part.as_ref().map_or(usize::MAX, |part| part.end);
+            let first = part.as_ref().map_or(row.first, |part| part.span.first);
+            if part.is_ok_and(|part| walk.take_summary(part.span, Some(&part.summary))) {
+                done = end;
+                continue;
+            }
+            match self.load(&Source::Day(Arc::clone(row)))? {
+                Read::Column(column) => walk.take(Arc::new(column.range(done..end.min(column.len())))),
+                Read::Damaged => return Ok(()),
+                Read::Moved => return self.look_again(walk, first),
+            }
+            done = end;
+        }
+        Ok(())
+    }
+
+    /// The samples of a topic are elsewhere now from a time on; all before it were given out.
+    fn look_again(&mut self, walk: &mut Walk, time: Timestamp) -> Result<(), StoreError> {
+        walk.add_before(time);
+        walk.from = walk.out.resume(time);
+        walk.editor.iter_mut().for_each(|editor| editor.rewind(walk.from));
+        (_, walk.sources) = self.sources(walk.number, &walk.topic, walk.from)?;
+        walk.sweep = Sweep::new(&walk.sources.iter().map(Source::span).collect::<Vec<_>>());
+        Ok(())
+    }
+
     fn load(&mut self, source: &Source) -> Result<Read, StoreError> {
         self.chunks.read(&self.reader.index, source)
     }
-
-    /// The number that stands at a time: the last one before it that is not bad.
-    fn standing(
-        &mut self,
-        number: Option<u32>,
-        heads: &[Arc<Column>],
-        edits: Option<&Edits>,
-        from: Timestamp,
-    ) -> Result<Option<f64>, StoreError> {
-        let last_before = |column: &Column| match edits {
-            Some(edits) => last_before(&edits.changed(column), from),
-            None => last_before(column, from),
-        };
-        let mut found: Vec<(Timestamp, f64)> = heads.iter().filter_map(|column| last_before(column)).collect();
-        let (mut until, latest) = (from, |found: &[(Timestamp, f64)]| found.iter().map(|(time, _)| *time).max());
-        // Day by day backward, until no earlier day can have a later one.
-        while let Some(number) = number
-            && let Some(day) = self.reader.index.day_before(number, until)?
-            && latest(&found).is_none_or(|time| time < day.later(DAY).min(until))
-        {
-            let sources = self.reader.index.chunks(number, day, until)?.into_iter().flat_map(Source::of);
-            for source in sources.filter(|source| source.span().first < from) {
-                let is_edited = edits.is_some_and(|edits| !edits.spares(source.span()));
-                match source.summary().and_then(|summary| summary.numbers).map(|numbers| numbers.last) {
-                    Some(last) if last.0 < from && !is_edited => found.push(last),
-                    Some(_) => {
-                        if let Read::Column(column) = self.load(&source)? {
-                            found.extend(last_before(&column));
-                        }
-                    }
-                    None if is_edited => {
-                        if let Read::Column(column) = self.load(&source)? {
-                            found.extend(last_before(&column));
-                        }
-                    }
-                    None => {}
-                }
-            }
-            until = day;
-        }
-        // One that was added comes behind others of its time.
-        found.extend(edits.and_then(|edits| last_added_before(edits, from)));
-        Ok(found.into_iter().max_by_key(|(time, _)| *time).map(|(_, number)| number))
-    }
-}
-
-const DAY: std::time::Duration = std::time::Duration::from_micros(DAY_US.cast_unsigned());
-
-/// The last number of a column before a time, and when.
-fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
-    let before = column.range(0..column.count_before(time));
-    Summary::of(&before).numbers.map(|numbers| numbers.last)
-}
-
-/// The last number added before a time, and when.
-fn last_added_before(edits: &Edits, time: Timestamp) -> Option<(Timestamp, f64)> {
-    let added: Column = edits.added_before(time).map(|(sample, _)| sample).collect();
-    Summary::of(&added).numbers.map(|numbers| numbers.last)
 }
 
 impl Out {
+    const fn is_buckets(&self) -> bool {
+        matches!(self, Self::Buckets { .. })
+    }
+
     /// From where on samples are wanted again, when all before a time was taken.
     fn resume(&mut self, time: Timestamp) -> Timestamp {
         match self {
@@ -348,13 +341,11 @@ impl Walk {
         self.take_shown(marked);
     }
 
-    /// Takes what a source says of itself, where that is enough.
-    fn take_summary(&mut self, one: usize) -> bool {
-        let Some(source) = self.sources.get(one) else { return false };
+    /// Takes what is known of samples that share their time with no other, where that is enough.
+    fn take_summary(&mut self, span: Span, summary: Option<&Summary>) -> bool {
         let Out::Buckets { buckets, aggregate, .. } = &mut self.out else { return false };
-        let (span, needs) = (source.span(), aggregate.needs());
-        let fits = |summary: &&Summary| needs.fits(summary) && buckets.frame().holds(span);
-        let Some(summary) = source.summary().filter(fits) else { return false };
+        let fits = |summary: &&Summary| aggregate.needs().fits(summary) && buckets.frame().holds(span);
+        let Some(summary) = summary.filter(fits) else { return false };
         if let Some(editor) = &mut self.editor {
             if !editor.edits().spares(span) {
                 return false;
@@ -410,7 +401,7 @@ impl Walk {
         if let Out::Samples { ready, marks, .. } = &mut self.out
             && marks.is_empty()
             && ready.time().is_some_and(|time| self.skip.is_none_or(|(place, _)| place < time.micros()))
-            && let Some(column) = ready.cut(count_max)
+            && let Some(column) = ready.cut(count_max.min(PIECE_SAMPLES_MAX))
         {
             let tieline_series::Fields { times, kinds, qualities, floats, integers, blobs } = column.into();
             let fields = Fields { times, kinds, qualities, floats, integers, blobs };
@@ -436,13 +427,11 @@ impl Walk {
                 }
                 None
             }
-            Out::Buckets { buckets, aggregate, filler } => loop {
+            Out::Buckets { buckets, filler, .. } => loop {
                 if let Some(row) = filler.as_mut().and_then(|filler| filler.poll()) {
                     return Some(row);
                 }
-                let edits = self.editor.as_ref().map(|editor| editor.edits());
-                let next = std::iter::from_fn(|| buckets.poll())
-                    .find_map(|bucket| bucket_row(&self.topic, *aggregate, &bucket, edits));
+                let next = buckets.poll().map(|shown| bucket_row(&self.topic, shown));
                 match (next, filler.as_mut()) {
                     (row, None) => return row,
                     (Some(row), Some(filler)) => filler.push(row),
@@ -454,11 +443,9 @@ impl Walk {
     }
 }
 
-fn bucket_row(topic: &Topic, aggregate: Aggregate, bucket: &Bucket, edits: Option<&Edits>) -> Option<Row> {
-    let found = aggregate.of(bucket)?;
-    let point = Point { value: found.datum.into_value(), quality: found.quality, time: bucket.start };
-    let edited = edits.and_then(|edits| edits.last_between(bucket.from, bucket.end));
-    Some(Row { edited, ..row(topic, point, found.count, 0) })
+fn bucket_row(topic: &Topic, (start, found, edited): Shown) -> Row {
+    let point = Point { value: found.datum.into_value(), quality: found.quality, time: start };
+    Row { edited, ..row(topic, point, found.count, 0) }
 }
 
 fn row(topic: &Topic, point: Point, count: u64, number: u64) -> Row {

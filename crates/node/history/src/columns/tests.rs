@@ -554,6 +554,27 @@ fn closed_days_are_parquet_and_late_samples_join_them() {
 }
 
 #[test]
+fn where_the_index_says_nonsense_of_a_day_its_samples_are_read() {
+    const HOUR: i64 = 3_600_000_000;
+    let minutes: Vec<_> = (0..24 * 60).map(|n| entry(2, "a", n * 60_000_000 + 7, n, Quality::GOOD)).collect();
+    let mut stored = stored(&minutes);
+    compact(&mut stored.store, at(30 * HOUR)).unwrap();
+    let hourly = |aggregate| HistoryQuery { every: Some(Duration::from_secs(3600)), aggregate, ..all("a") };
+    let told = |stored: &Stored| {
+        let (rows, sums) = (stored.ask(all("a")), stored.ask(hourly(Aggregate::Sum)));
+        let from_noon = HistoryQuery { from: Some(at(12 * HOUR)), ..hourly(Aggregate::Integral) };
+        (rows, sums, stored.ask(from_noon), latest(&stored.source.reader().unwrap(), "a", 5 * HOUR))
+    };
+    let expect = told(&stored);
+    assert_eq!((expect.0.len(), expect.1.len()), (24 * 60, 24));
+    let index = rusqlite::Connection::open(folder_of(stored.folder.path()).join(tieline_store::INDEX_FILE)).unwrap();
+    for damage in ["substr(summary, 1, 500)", "x'ff'", "x''"] {
+        assert_eq!(index.execute(&format!("UPDATE chunks SET summary = {damage}"), []).unwrap(), 1);
+        assert_eq!(told(&stored), expect, "{damage}");
+    }
+}
+
+#[test]
 fn a_store_that_is_none_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let open = || Columns::open(folder.path(), Live::default(), MEMORY, FILE).map(drop);
@@ -850,6 +871,9 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
+/// Samples as they are shown, and the edit that changed each last.
+type Marked = Vec<((i64, Value, Quality), Option<u64>)>;
+
 /// A store, and the journal that a node would have beside it.
 struct World {
     folder: TempDir,
@@ -1018,8 +1042,8 @@ impl World {
     }
 
     /// All samples of a topic as they are shown, and the edit that changed each last.
-    fn expect_marked(&self) -> BTreeMap<String, Vec<((i64, Value, Quality), Option<u64>)>> {
-        let mut topics: BTreeMap<String, Vec<((i64, Value, Quality), Option<u64>)>> = self
+    fn expect_marked(&self) -> BTreeMap<String, Marked> {
+        let mut topics: BTreeMap<String, Marked> = self
             .expect_raw()
             .into_iter()
             .map(|(topic, all)| (topic, all.into_iter().map(|sample| (sample, None)).collect()))
@@ -1049,8 +1073,7 @@ impl World {
     }
 
     fn expect(&self) -> BTreeMap<String, Vec<(i64, Value, Quality)>> {
-        let plain =
-            |all: Vec<((i64, Value, Quality), Option<u64>)>| all.into_iter().map(|(sample, _)| sample).collect();
+        let plain = |all: Marked| all.into_iter().map(|(sample, _)| sample).collect();
         self.expect_marked().into_iter().map(|(topic, all)| (topic, plain(all))).collect()
     }
 

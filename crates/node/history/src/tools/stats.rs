@@ -90,7 +90,7 @@ impl HistoryReader {
             }
         }
         let edits = self.edits()?;
-        for (topic, (count, span)) in edits.all().filter(|(topic, _)| filter.matches(topic)) {
+        for (topic, count, span) in edits.all().filter(|(topic, ..)| filter.matches(topic)) {
             topics.entry(topic.clone()).or_default().add(Taken { edits: count, span, ..Taken::default() });
         }
         topics.retain(|_, taken| taken.samples + taken.waiting + taken.edits > 0);
