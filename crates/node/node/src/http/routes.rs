@@ -18,7 +18,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_node(of_control(of_devices(of_history(of_topics(routes))))))
+    of_login(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes)))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -97,6 +97,34 @@ fn of_history(routes: Routes<Protected>) -> Routes<Protected> {
                 .problem(503, "History is off or cannot be written, or the clock is in doubt"),
         )
         .get(
+            "/v1/history/stats",
+            history_stats::stats,
+            Op::new("historyStats", "Samples and bytes of the topics that a filter selects, the largest first")
+                .problem(503, "History is off or cannot be read, or too much is under way"),
+        )
+        .get(
+            "/v1/history/tail",
+            history_tail::tail,
+            Op::new("historyTail", "Samples from a time on, and then each as it is recorded, as server-sent events")
+                .about(TAIL)
+                .problem(503, "History is off or cannot be read, or there are enough readers"),
+        )
+        .get(
+            "/v1/history/states",
+            history_states::query,
+            Op::new("historyStates", "How long topics were in each state")
+                .about(STATES)
+                .says(200, "States, by topic and bucket")
+                .problem(
+                    503,
+                    "History is off or cannot be read, a topic has too many states, or too much is under way",
+                ),
+        )
+}
+
+fn of_edits(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get(
             "/v1/history/edits",
             history_edits::list,
             Op::new("historyEdits", "Edits and annotations of history, the newest first")
@@ -122,30 +150,6 @@ fn of_history(routes: Routes<Protected>) -> Routes<Protected> {
                 .problem(409, "It is undone already")
                 .problem(503, "History is off or cannot be read")
                 .problem(507, "The disk is full"),
-        )
-        .get(
-            "/v1/history/stats",
-            history_stats::stats,
-            Op::new("historyStats", "Samples and bytes of the topics that a filter selects, the largest first")
-                .problem(503, "History is off or cannot be read, or too much is under way"),
-        )
-        .get(
-            "/v1/history/tail",
-            history_tail::tail,
-            Op::new("historyTail", "Samples from a time on, and then each as it is recorded, as server-sent events")
-                .about(TAIL)
-                .problem(503, "History is off or cannot be read, or there are enough readers"),
-        )
-        .get(
-            "/v1/history/states",
-            history_states::query,
-            Op::new("historyStates", "How long topics were in each state")
-                .about(STATES)
-                .says(200, "States, by topic and bucket")
-                .problem(
-                    503,
-                    "History is off or cannot be read, a topic has too many states, or too much is under way",
-                ),
         )
 }
 
