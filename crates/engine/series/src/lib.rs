@@ -2,7 +2,8 @@
 //!
 //! In: samples (time, body, quality) in any order, bytes of a chunk. Out: chunks, [`Summary`]s without decoding, the samples
 //! again, exact in every bit, those of one time in the order in which they came, equal ones once; [`Buckets`] of them: means, sums,
-//! percentiles; [`StateTimes`]: how long each state lasted; [`Downsampler`]: fewer samples in the place of many.
+//! percentiles; [`StateTimes`]: how long each state lasted; [`Downsampler`]: fewer samples in the place of many; samples as people
+//! have edited them ([`Edits`]).
 //!
 //! Never: a file, a topic's name, a clock, a decision about how long something is kept.
 //!
@@ -24,6 +25,7 @@ mod check;
 mod chunk;
 mod column;
 mod downsample;
+mod edits;
 mod error;
 mod fields;
 mod floats;
@@ -42,6 +44,7 @@ pub use buckets::{Bucket, Buckets, Extent, Frame, Grid, Needs, Take};
 pub use chunk::{Chunk, Origin, SAMPLES_MAX, encode};
 pub use column::{Column, Datum, Sample};
 pub use downsample::{Downsampler, Keep};
+pub use edits::{Change, Editor, Edits, Marked};
 pub use error::SeriesError;
 pub use fields::Fields;
 pub use heads::{HeadLimits, Heads, Sealed};

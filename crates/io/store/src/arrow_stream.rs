@@ -9,7 +9,7 @@
 //!
 //! Arrow's `Message.fbs` and `Schema.fbs` say which slot of which table has what.
 
-use crate::export::ExportError;
+use crate::export::{ExportError, Extras};
 use crate::table::{Table, VALIDITIES};
 use crate::{Piece, StoreError};
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, TableFinishedWIPOffset, TableUnfinishedWIPOffset, WIPOffset};
@@ -52,7 +52,7 @@ struct Column {
 
 const TOPICS: i64 = 0;
 const QUALITIES: i64 = 1;
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     Column { name: "topic", kind: Type::Text, is_nullable: false, dictionary: Some((TOPICS, 32)) },
     Column { name: "time", kind: Type::Time, is_nullable: false, dictionary: None },
     Column { name: "value", kind: Type::Double, is_nullable: true, dictionary: None },
@@ -60,16 +60,19 @@ const COLUMNS: [Column; 7] = [
     Column { name: "quality", kind: Type::Text, is_nullable: false, dictionary: Some((QUALITIES, 8)) },
     Column { name: "why", kind: Type::Int { bits: 16, is_signed: false }, is_nullable: false, dictionary: None },
     Column { name: "count", kind: Type::Int { bits: 64, is_signed: true }, is_nullable: false, dictionary: None },
+    // Where it is asked for.
+    Column { name: "edited", kind: Type::Int { bits: 64, is_signed: true }, is_nullable: true, dictionary: None },
 ];
 
 /// Writes rows of such topics, and says how many rows.
 pub(crate) fn write<W: Write>(
     pieces: impl Iterator<Item = Result<Piece, StoreError>>,
     topics: &[Topic],
+    extras: Extras,
     out: &mut W,
 ) -> Result<u64, ExportError> {
     let numbers: HashMap<&Topic, i32> = topics.iter().zip(0..).collect();
-    schema(out)?;
+    schema(extras, out)?;
     dictionary(TOPICS, topics.iter().map(|topic| &**topic), out)?;
     dictionary(QUALITIES, VALIDITIES.iter().map(|validity| validity.name()), out)?;
     let (mut table, mut body, mut count) = (Table::default(), Body::default(), 0);
@@ -78,11 +81,11 @@ pub(crate) fn write<W: Write>(
         count += piece.rows() as u64;
         table.push(piece);
         if table.is_full(BATCH_ROWS) {
-            batch(&table, &numbers, &mut body, out)?;
+            batch(&table, &numbers, (extras, &mut body), out)?;
             table.clear();
         }
     }
-    batch(&table, &numbers, &mut body, out)?;
+    batch(&table, &numbers, (extras, &mut body), out)?;
     out.write_all(&CONTINUED)?;
     out.write_all(&[0; 4])?;
     Ok(count)
@@ -103,9 +106,10 @@ const fn slot(field: u16) -> u16 {
     4 + 2 * field
 }
 
-fn schema(out: &mut impl Write) -> io::Result<()> {
+fn schema(extras: Extras, out: &mut impl Write) -> io::Result<()> {
     let mut builder = Builder::new();
-    let fields: Vec<Finished> = COLUMNS.iter().map(|column| field(&mut builder, column)).collect();
+    let columns = COLUMNS.len() - usize::from(!extras.edited);
+    let fields: Vec<Finished> = COLUMNS.iter().take(columns).map(|column| field(&mut builder, column)).collect();
     let fields = builder.create_vector(&fields);
     let schema = table(&mut builder, |builder| {
         builder.push_slot_always(slot(0), 0_i16);
@@ -269,7 +273,12 @@ fn dictionary<'t>(
 }
 
 /// Writes rows; the body is room for them.
-fn batch(rows: &Table, numbers: &HashMap<&Topic, i32>, body: &mut Body, out: &mut impl Write) -> io::Result<()> {
+fn batch(
+    rows: &Table,
+    numbers: &HashMap<&Topic, i32>,
+    (extras, body): (Extras, &mut Body),
+    out: &mut impl Write,
+) -> io::Result<()> {
     let count = rows.rows();
     if count == 0 {
         return Ok(());
@@ -297,6 +306,14 @@ fn batch(rows: &Table, numbers: &HashMap<&Topic, i32>, body: &mut Body, out: &mu
     body.numbers(count, rows.qualities.iter().flat_map(|(quality, times)| iter::repeat_n(reasons(quality), *times)));
     body.no_nulls(count);
     body.numbers(count, rows.counts.iter().map(|count| count.to_le_bytes()));
+    if extras.edited {
+        let mut edits = vec![None; count];
+        for (row, id) in &rows.edited {
+            edits.get_mut(*row).into_iter().for_each(|place| *place = Some(*id));
+        }
+        body.validity(edits.iter().map(Option::is_some));
+        body.numbers(count, edits.iter().map(|id| id.unwrap_or_default().to_le_bytes()));
+    }
     let mut builder = Builder::new();
     let header = body.put(&mut builder);
     message(builder, Header::Batch, header, body, out)

@@ -62,14 +62,18 @@ impl Format {
     }
 }
 
-/// Whether rows say what their values are, so that an import takes them exactly: a last column, or member, `kind`.
+/// Columns, or members, behind the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kinds {
-    /// They do not.
-    #[default]
-    Untold,
-    /// They do, but in tables and Arrow streams.
-    Told,
+pub struct Extras {
+    /// `kind`: what values are, so that an import takes them exactly; but in tables and Arrow streams.
+    pub kinds: bool,
+    /// `edited`: the edit that changed a row last. In JSON rows that were edited always have it, and a table shows it.
+    pub edited: bool,
+}
+
+impl Extras {
+    /// What an import needs.
+    pub const KINDS: Self = Self { kinds: true, edited: false };
 }
 
 /// Why an export ended early.
@@ -114,27 +118,27 @@ pub fn export<W: Write + Send>(
     is_wanted: impl Fn() -> bool,
     out: W,
 ) -> Result<u64, ExportError> {
-    export_with(answer, format, Kinds::Untold, is_wanted, out)
+    export_with(answer, format, Extras::default(), is_wanted, out)
 }
 
-/// The same, where rows say what their values are or do not.
+/// The same, with columns behind the others.
 ///
 /// # Errors
 /// Reading or writing failed; what was written is incomplete then.
 pub fn export_with<W: Write + Send>(
     answer: &mut impl Answer,
     format: Format,
-    kinds: Kinds,
+    extras: Extras,
     is_wanted: impl Fn() -> bool,
     mut out: W,
 ) -> Result<u64, ExportError> {
     let topics = if format == Format::Arrow { answer.topics() } else { Vec::new() };
     let count = match format {
         Format::Table => table(answer.take_while(|_| is_wanted()), &mut out),
-        Format::Csv => csv(answer.take_while(|_| is_wanted()), kinds, &mut out),
-        Format::Json => json(answer.take_while(|_| is_wanted()), kinds, &mut out),
-        Format::Parquet => parquet_file::write(pieces(answer, is_wanted), kinds, &mut out),
-        Format::Arrow => arrow_stream::write(pieces(answer, is_wanted), &topics, &mut out),
+        Format::Csv => csv(answer.take_while(|_| is_wanted()), extras, &mut out),
+        Format::Json => json(answer.take_while(|_| is_wanted()), extras, &mut out),
+        Format::Parquet => parquet_file::write(pieces(answer, is_wanted), extras, &mut out),
+        Format::Arrow => arrow_stream::write(pieces(answer, is_wanted), &topics, extras, &mut out),
     }?;
     out.flush()?;
     Ok(count)
@@ -210,6 +214,9 @@ fn table(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Wri
         for reason in row.point.quality.reasons() {
             write!(out, " {reason}")?;
         }
+        if let Some(id) = row.edited {
+            write!(out, " edited:{id}")?;
+        }
         out.write_all(b"\n")?;
         count += 1;
     }
@@ -218,14 +225,12 @@ fn table(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Wri
 
 fn csv(
     rows: impl Iterator<Item = Result<Row, StoreError>>,
-    kinds: Kinds,
+    extras: Extras,
     out: &mut impl Write,
 ) -> Result<u64, ExportError> {
     let mut csv = csv::Writer::from_writer(out);
     let failed = |error: csv::Error| ExportError::Write(error.into());
-    // The last one is for kinds alone.
-    let told = CSV_COLUMNS.len() - usize::from(kinds == Kinds::Untold);
-    csv.write_record(CSV_COLUMNS.iter().take(told)).map_err(failed)?;
+    csv.write_record(with_extras(CSV_COLUMNS, ["kind", "edited"], extras)).map_err(failed)?;
     let mut count = 0;
     for row in rows {
         let row = row?;
@@ -233,9 +238,9 @@ fn csv(
         let (time, rows) = (row.point.time.to_string(), row.count.to_string());
         let (topic, value) = (harmless(&row.topic), value_cell(&row.point.value));
         let quality = row.point.quality.validity().name();
-        let cells: [&str; CSV_COLUMNS.len()] =
-            [&topic, &time, &value, quality, &why.join(" "), &rows, row.kind().name()];
-        csv.write_record(cells.iter().take(told)).map_err(failed)?;
+        let edited = row.edited.map(|id| id.to_string()).unwrap_or_default();
+        let cells: [&str; CSV_COLUMNS.len()] = [&topic, &time, &value, quality, &why.join(" "), &rows];
+        csv.write_record(with_extras(cells, [row.kind().name(), &edited], extras)).map_err(failed)?;
         count += 1;
     }
     csv.flush()?;
@@ -243,7 +248,15 @@ fn csv(
 }
 
 /// The columns of CSV.
-const CSV_COLUMNS: [&str; 7] = ["topic", "time", "value", "quality", "why", "count", "kind"];
+const CSV_COLUMNS: [&str; 6] = ["topic", "time", "value", "quality", "why", "count"];
+
+fn with_extras<'c>(
+    cells: [&'c str; CSV_COLUMNS.len()],
+    [kind, edited]: [&'c str; 2],
+    extras: Extras,
+) -> impl Iterator<Item = &'c str> {
+    cells.into_iter().chain(extras.kinds.then_some(kind)).chain(extras.edited.then_some(edited))
+}
 
 pub(crate) fn value_cell(value: &Value) -> String {
     let text = plain(value);
@@ -267,16 +280,19 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 
 /// Appends a row as a JSON object.
 pub fn write_row(row: &Row, text: &mut String) {
-    write_json(row, Kinds::Untold, text);
+    write_json(row, Extras::default(), text);
 }
 
-fn write_json(row: &Row, kinds: Kinds, text: &mut String) {
+fn write_json(row: &Row, extras: Extras, text: &mut String) {
     text.push_str("{\"topic\":");
     json_string(&row.topic, text);
     text.push_str(if row.is_payload { ",\"payload\":true" } else { "" });
     let _ = write!(text, ",\"count\":{},", row.count);
-    if kinds == Kinds::Told {
+    if extras.kinds {
         let _ = write!(text, "\"kind\":\"{}\",", row.kind().name());
+    }
+    if let Some(id) = row.edited {
+        let _ = write!(text, "\"edited\":{id},");
     }
     // The point's own members follow: its opening brace is dropped.
     let at = text.len();
@@ -286,14 +302,14 @@ fn write_json(row: &Row, kinds: Kinds, text: &mut String) {
 
 fn json(
     rows: impl Iterator<Item = Result<Row, StoreError>>,
-    kinds: Kinds,
+    extras: Extras,
     out: &mut impl Write,
 ) -> Result<u64, ExportError> {
     let mut text = String::new();
     let mut count = 0;
     for row in rows {
         text.push_str(if count == 0 { "[\n" } else { ",\n" });
-        write_json(&row?, kinds, &mut text);
+        write_json(&row?, extras, &mut text);
         out.write_all(text.as_bytes())?;
         text.clear();
         count += 1;

@@ -4,6 +4,7 @@
 //! number, `null`, `true` nor `false` is a text.
 
 use crate::export::harmless;
+use crate::table::VALIDITIES;
 use crate::{Row, ValueKind};
 use parquet::file::reader::SerializedFileReader;
 use parquet::record::{Field, Row as ParquetRow};
@@ -12,7 +13,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
-use tieline_core::{Body, Point, Quality, Timestamp, Topic, Validity, Value};
+use tieline_core::{Body, Point, Quality, Timestamp, Topic, Value};
 
 /// Bytes of the longest line of a JSON file.
 const LINE_BYTES_MAX: u64 = 64 << 20;
@@ -102,16 +103,7 @@ impl Imported {
     ) -> Result<Self, String> {
         let topic = Topic::new(topic).map_err(|error| format!("the topic is {topic:?}: {error}"))?;
         let time = time.parse().map_err(|error| format!("the time is {time:?}: {error}"))?;
-        let (validity, reasons) = quality;
-        let quality = match validity {
-            "" => reasons,
-            name => {
-                let known = [Validity::Good, Validity::Uncertain, Validity::Bad].into_iter().find(|v| v.name() == name);
-                reasons.with_validity(
-                    known.ok_or_else(|| format!("the quality is {name:?}, expected good, uncertain or bad"))?,
-                )
-            }
-        };
+        let quality = self::quality(quality.0, quality.1)?;
         let kind = kind.map(|name| ValueKind::from_name(name).ok_or_else(|| format!("the kind {name:?} is not known")));
         let body = match (kind.transpose()?, value) {
             (Some(kind @ (ValueKind::Payload | ValueKind::PayloadBytes)), value) => {
@@ -145,8 +137,27 @@ impl From<Imported> for Row {
                 Err(_) => (of(Value::Bytes(bytes.as_ref().into()), Quality::GOOD), true),
             },
         };
-        Self { topic, point: Point { time, ..point }, count: 1, is_payload, number: 0 }
+        Self { topic, point: Point { time, ..point }, count: 1, is_payload, number: 0, edited: None }
     }
+}
+
+/// The quality of a word and reasons; without a word, that of the reasons.
+///
+/// # Errors
+/// The word is none.
+pub fn quality(word: &str, reasons: Quality) -> Result<Quality, String> {
+    if word.is_empty() {
+        return Ok(reasons);
+    }
+    let known = VALIDITIES.into_iter().find(|validity| validity.name() == word);
+    let known = known.ok_or_else(|| format!("the quality is {word:?}, expected good, uncertain or bad"))?;
+    Ok(reasons.with_validity(known))
+}
+
+/// The value of a JSON scalar, or of bytes as `{"hex": …}`; none of anything else.
+#[must_use]
+pub fn of_json(json: Json) -> Option<Value> {
+    of_no_kind(ImportedValue::Json(json))
 }
 
 /// Reasons of their names.
@@ -346,7 +357,7 @@ fn sample_of_parquet(row: &ParquetRow) -> Result<Imported, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Format, Kinds, RowPage, export_with};
+    use crate::{Extras, Format, RowPage, export_with};
     use proptest::prelude::*;
 
     fn value() -> impl Strategy<Value = (Value, bool)> {
@@ -369,7 +380,7 @@ mod tests {
         let topic = Topic::new(["a", "b/c", "=d"][usize::from(topic)]).unwrap();
         let quality = if is_payload { Quality::GOOD } else { Quality::from_bits(quality) };
         let point = Point { value, quality, time: Timestamp::from_micros(time) };
-        Row { topic, point, count: 1, is_payload, number: 0 }
+        Row { topic, point, count: 1, is_payload, number: 0, edited: None }
     }
 
     fn sample(row: &Row) -> Imported {
@@ -392,7 +403,7 @@ mod tests {
                 let path = folder.path().join(format!("x.{name}"));
                 let mut answer = RowPage::from(rows.clone());
                 let file = File::create(&path).unwrap();
-                let count = export_with(&mut answer, format, Kinds::Told, || true, file).unwrap();
+                let count = export_with(&mut answer, format, Extras::KINDS, || true, file).unwrap();
                 prop_assert_eq!(count, rows.len() as u64);
                 let found: Vec<Imported> = import(&path).unwrap().collect::<Result<_, _>>().unwrap();
                 // Not-a-number is not equal to itself.

@@ -1,7 +1,7 @@
 //! History on disk: the folder of the journal, files of chunks with their index, and the output formats of answers.
 //!
-//! In: bytes for [`FolderStorage`]; chunks of samples, as bytes with their summaries, for [`ChunkFiles`] and [`Index`].
-//! Out: those chunks again; [`Row`]s as text, CSV, JSON, Parquet or Arrow, and samples read from such files. What an earlier
+//! In: bytes for [`FolderStorage`]; chunks of samples, as bytes with their summaries, for [`ChunkFiles`] and [`Index`]; edits of
+//! samples for [`EditFile`]. Out: those again; [`Row`]s as text, CSV, JSON, Parquet or Arrow, and samples read from such files. What an earlier
 //! release stored is read by [`OlderStore`].
 //!
 //! Never: what is in a chunk, a decision about what is recorded, a thread, a protocol.
@@ -12,6 +12,7 @@ mod arrow_stream;
 mod chunk_files;
 mod day_check;
 mod day_file;
+mod edits;
 mod error;
 mod export;
 mod files;
@@ -32,10 +33,11 @@ mod tests;
 pub use chunk_files::{ChunkFiles, Extent, file_name, history_files, read_chunk};
 pub use day_check::{WrittenDay, day_file_check};
 pub use day_file::{DayFile, DayPlace, DayWriter, Fields};
+pub use edits::{EDITS_FILE, EditCounts, EditFile, EditKind, EditQuery, EditRecord, Ended, NewEdit, TRAIL_MAX};
 pub use error::StoreError;
-pub use export::{Answer, ExportError, Format, Kinds, RowPage, export, export_with, write_row};
+pub use export::{Answer, ExportError, Extras, Format, RowPage, export, export_with, write_row};
 pub use files::FolderStorage;
-pub use import::{ImportError, Imported, ImportedValue, import, reasons};
+pub use import::{ImportError, Imported, ImportedValue, import, of_json, quality, reasons};
 pub use index::{ChunkRow, ClosedDay, DAY_US, FileRow, Index, Moved, Removed};
 pub use index_changes::ToErase;
 pub use index_reader::{IndexReader, KnownFile, Salvage, TopicSums};

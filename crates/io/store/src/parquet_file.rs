@@ -1,6 +1,6 @@
 //! Rows as a Parquet file: row groups of a bounded size, dictionary and zstd.
 
-use crate::export::{ExportError, Kinds};
+use crate::export::{ExportError, Extras};
 use crate::table::Table;
 use crate::{Piece, StoreError};
 use parquet::basic::{Compression, ZstdLevel};
@@ -24,18 +24,22 @@ const SCHEMA: &str = "
         OPTIONAL BYTE_ARRAY text (UTF8);
         REQUIRED BYTE_ARRAY quality (UTF8);
         REQUIRED INT32 why;
-        REQUIRED INT64 count;{kind}
+        REQUIRED INT64 count;{kind}{edited}
     }";
 const KIND: &str = "
         REQUIRED BYTE_ARRAY kind (UTF8);";
+const EDITED: &str = "
+        OPTIONAL INT64 edited;";
 
 /// Writes rows and says how many.
 pub(crate) fn write<W: Write + Send>(
     pieces: impl Iterator<Item = Result<Piece, StoreError>>,
-    kinds: Kinds,
+    extras: Extras,
     out: &mut W,
 ) -> Result<u64, ExportError> {
-    let schema = SCHEMA.replace("{kind}", if kinds == Kinds::Told { KIND } else { "" });
+    let schema = SCHEMA
+        .replace("{kind}", if extras.kinds { KIND } else { "" })
+        .replace("{edited}", if extras.edited { EDITED } else { "" });
     let schema = Arc::new(parse_message_type(&schema).map_err(said)?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -48,16 +52,20 @@ pub(crate) fn write<W: Write + Send>(
         count += piece.rows() as u64;
         table.push(piece);
         if table.is_full(GROUP_ROWS) {
-            write_group(&mut file, &mut table).map_err(said)?;
+            write_group(&mut file, &mut table, extras).map_err(said)?;
         }
     }
-    write_group(&mut file, &mut table).map_err(said)?;
+    write_group(&mut file, &mut table, extras).map_err(said)?;
     file.close().map_err(said)?;
     Ok(count)
 }
 
 /// Writes rows as a row group, if there are any, and takes them out of the table.
-fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, table: &mut Table) -> Result<(), ParquetError> {
+fn write_group<W: Write + Send>(
+    file: &mut SerializedFileWriter<W>,
+    table: &mut Table,
+    extras: Extras,
+) -> Result<(), ParquetError> {
     let rows = table.rows();
     if rows == 0 {
         return Ok(());
@@ -80,9 +88,18 @@ fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, table: &mut 
     let reasons = table.qualities.iter().map(|(quality, count)| (i32::from(quality.reason_bits()), *count));
     column::<Int32Type, W>(&mut group, &spread(reasons), None)?;
     column::<Int64Type, W>(&mut group, &table.counts, None)?;
-    // The schema has it where kinds are told.
-    let kinds = table.kinds.iter().map(|(kind, count)| (ByteArray::from(kind.name()), *count));
-    column::<ByteArrayType, W>(&mut group, &spread(kinds), None)?;
+    if extras.kinds {
+        let kinds = table.kinds.iter().map(|(kind, count)| (ByteArray::from(kind.name()), *count));
+        column::<ByteArrayType, W>(&mut group, &spread(kinds), None)?;
+    }
+    if extras.edited {
+        let mut there = vec![0; rows];
+        for (row, _) in &table.edited {
+            there.get_mut(*row).into_iter().for_each(|level| *level = 1);
+        }
+        let ids: Vec<i64> = table.edited.iter().map(|(_, id)| id.cast_signed()).collect();
+        column::<Int64Type, W>(&mut group, &ids, Some(&there))?;
+    }
     table.clear();
     group.close().map(drop)
 }

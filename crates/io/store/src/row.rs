@@ -18,6 +18,8 @@ pub struct Row {
     pub count: u64,
     /// How many rows of the same topic and time are before it.
     pub number: u64,
+    /// The edit that changed or added it last; of a bucket the last whose time meets it.
+    pub edited: Option<u64>,
 }
 
 impl Row {

@@ -21,6 +21,8 @@ pub struct StateRow {
     pub share: f64,
     /// How often the state was entered.
     pub count: u64,
+    /// The last edit whose time meets the bucket.
+    pub edited: Option<u64>,
 }
 
 /// The formats of states.
@@ -112,8 +114,12 @@ fn json(rows: impl Iterator<Item = Result<StateRow, StoreError>>, out: &mut impl
         let quality = row.quality();
         let _ = write!(
             text,
-            ",\"q\":\"{quality}\",\"t\":\"{start}\",\"seconds\":{seconds},\"share\":{share},\"count\":{entered}}}"
+            ",\"q\":\"{quality}\",\"t\":\"{start}\",\"seconds\":{seconds},\"share\":{share},\"count\":{entered}"
         );
+        if let Some(id) = row.edited {
+            let _ = write!(text, ",\"edited\":{id}");
+        }
+        text.push('}');
         out.write_all(text.as_bytes())?;
         text.clear();
         count += 1;
@@ -134,6 +140,7 @@ mod tests {
             seconds,
             share: seconds / 10.0,
             count,
+            edited: (count == 1).then_some(7),
         };
         let rows = [row(Some(Value::Text("=open".into())), 7.5, 2), row(None, 2.5, 1)];
         let mut out = Vec::new();

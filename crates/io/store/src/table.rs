@@ -42,6 +42,8 @@ pub(crate) struct Table {
     pub counts: Vec<i64>,
     /// What values are, each with how many rows have such one after the other.
     pub kinds: Vec<(ValueKind, usize)>,
+    /// The edits that changed rows, by row.
+    pub edited: Vec<(usize, u64)>,
 }
 
 /// Bytes of texts that are held.
@@ -59,7 +61,7 @@ impl Table {
 
     /// Empties it for other rows, in the room that it has.
     pub fn clear(&mut self) {
-        let Self { topics, times, values, value_there, texts, text_bytes, qualities, counts, kinds } = self;
+        let Self { topics, times, values, value_there, texts, text_bytes, qualities, counts, kinds, edited } = self;
         topics.clear();
         times.clear();
         values.clear();
@@ -69,6 +71,7 @@ impl Table {
         qualities.clear();
         counts.clear();
         kinds.clear();
+        edited.clear();
     }
 
     pub fn push(&mut self, piece: Piece) {
@@ -80,6 +83,7 @@ impl Table {
 
     fn row(&mut self, row: Row) {
         self.kind(row.kind(), 1);
+        self.edited.extend(row.edited.map(|id| (self.rows(), id)));
         let Row { topic, point, count, .. } = row;
         self.topic(topic, 1);
         let number = point.value.as_f64();

@@ -20,6 +20,7 @@ fn row(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> R
         is_payload: false,
         count: 1,
         number: 0,
+        edited: None,
     }
 }
 

@@ -92,6 +92,8 @@ pub struct Deleted {
     pub chunks: u64,
     /// Samples that cannot be read, and are left with the file that has them. What was deleted of that file may be in its bytes.
     pub damaged: u64,
+    /// Edits that were ended, as their samples were deleted.
+    pub edits: u64,
 }
 
 /// A deletion under way.

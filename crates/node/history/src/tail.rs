@@ -7,14 +7,16 @@
 //! durable ◀────┘ before it    └──▶ durable behind it
 //! ```
 
+use crate::edits::{ActiveEdits, row_of};
 use crate::store_thread::entry_of;
 use crate::writer::HistoryHandle;
 use crate::{HistoryQuery, HistorySource, Order};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Body, Filter, Point, Timestamp, Topic, Value};
+use tieline_core::{Filter, Timestamp, Topic, Value};
 use tieline_journal::{Item, Reader, Seq, decode};
 use tieline_series::Sample;
 use tieline_store::{FolderStorage, JOURNAL_FOLDER, Row, StoreError};
@@ -39,7 +41,7 @@ pub enum Tailed {
     Idle,
 }
 
-/// Gives the samples of topics from a time on to `give`, in order of time, and then each as it is recorded, in the order of the journal;
+/// Gives the samples of topics from a time on to `give`, in order of time, edited or raw, and then each as it is recorded, in the order of the journal;
 /// until `give` says that it wants no more, or the history is closed.
 ///
 /// # Errors
@@ -48,7 +50,7 @@ pub fn tail(
     handle: &HistoryHandle,
     source: &HistorySource,
     topics: &[Filter],
-    from: Timestamp,
+    (from, is_raw): (Timestamp, bool),
     mut give: impl FnMut(Tailed) -> bool,
 ) -> Result<(), StoreError> {
     let start = handle.status().durable;
@@ -57,12 +59,27 @@ pub fn tail(
     }
     let mut given = Given::default();
     let query = HistoryQuery { from: Some(from), order: Order::Time, ..HistoryQuery::of_several(topics.to_vec()) };
-    for row in source.reader()?.query(query)? {
+    let edits = || if is_raw { Ok(Arc::default()) } else { source.active_edits() };
+    let known: Arc<ActiveEdits> = edits()?;
+    let mut added = known.added(topics, from);
+    let key = |row: &Row| (row.point.time, row.topic.clone());
+    // Raw: what the journal gives once more is known by what was recorded.
+    for row in source.reader()?.or_raw(true).query(query)? {
         let row = row?;
+        while let Some(row) = added.pop_front_if(|added| key(added) < key(&row)) {
+            if !give(Tailed::Row(row)) {
+                return Ok(());
+            }
+        }
         if given.hashes.len() >= TAIL_ROWS_MAX {
             return Err(StoreError::Question("there are more than 1000000 samples since then, expected a later start"));
         }
         given.add(&row);
+        if known.shown(row).is_some_and(|row| !give(Tailed::Row(row))) {
+            return Ok(());
+        }
+    }
+    for row in added {
         if !give(Tailed::Row(row)) {
             return Ok(());
         }
@@ -72,7 +89,7 @@ pub fn tail(
     if !give(Tailed::Live) {
         return Ok(());
     }
-    follow(handle, source, topics, (start, given), give)
+    follow(handle, (source, &edits), topics, (start, given), give)
 }
 
 /// What the answer had.
@@ -116,7 +133,7 @@ impl Given {
 
 fn follow(
     handle: &HistoryHandle,
-    source: &HistorySource,
+    (source, edits): (&HistorySource, &dyn Fn() -> Result<Arc<ActiveEdits>, StoreError>),
     topics: &[Filter],
     (start, mut given): (Seq, Given),
     mut give: impl FnMut(Tailed) -> bool,
@@ -130,7 +147,7 @@ fn follow(
                 let samples = decode(payload).unwrap_or_default().into_iter();
                 let meant = |topic: &Topic| topics.iter().any(|filter| filter.matches(topic));
                 let entries = samples.map(|sample| entry_of(seq, sample)).filter(|entry| meant(&entry.topic));
-                rows.extend(entries.map(|entry| row(entry.topic, entry.time, &entry.body)));
+                rows.extend(entries.map(|entry| row_of(entry.topic, Sample::new(entry.time, &entry.body), None)));
                 rows.retain(|row| !given.has(seq, row));
                 if seq > given.upto && !given.hashes.is_empty() {
                     given.hashes = HashSet::new();
@@ -141,20 +158,17 @@ fn follow(
             None if is_closed || !give(Tailed::Idle) => return Ok(()),
             None => {}
         }
-        for row in rows {
+        if rows.is_empty() {
+            continue;
+        }
+        // A late sample may be of a time that was edited.
+        let known = edits()?;
+        for row in rows.into_iter().filter_map(|row| known.shown(row)) {
             if !give(Tailed::Row(row)) {
                 return Ok(());
             }
         }
     }
-}
-
-/// The sample as the history shows it.
-fn row(topic: Topic, time: Timestamp, body: &Body) -> Row {
-    let Sample { time, datum, quality } = Sample::new(time, body);
-    let is_payload = matches!(datum, tieline_series::Datum::Opaque(_));
-    let point = Point { value: datum.into_value(), quality, time };
-    Row { topic, point, is_payload, count: 1, number: 0 }
 }
 
 #[cfg(test)]
@@ -163,7 +177,7 @@ mod tests {
     use crate::{HistoryOptions, HistoryWriter};
     use std::path::Path;
     use std::sync::mpsc;
-    use tieline_core::{Quality, Update};
+    use tieline_core::{Body, Point, Quality, Update};
 
     const COUNT: i64 = 600;
 
@@ -200,7 +214,7 @@ mod tests {
         std::thread::scope(|scope| {
             let mut writing = None;
             let (topics, from) = from_start();
-            let given = tail(handle, &source, &topics, from, |tailed| {
+            let given = tail(handle, &source, &topics, (from, false), |tailed| {
                 writing.get_or_insert_with(|| {
                     scope.spawn(|| {
                         for n in COUNT / 3..COUNT {
@@ -232,7 +246,7 @@ mod tests {
         record(&handle, "a", 5, 1);
         let (mut found, mut writer) = (Vec::new(), Some(writer));
         let (topics, from) = from_start();
-        let given = tail(&handle, &source, &topics, from, |tailed| {
+        let given = tail(&handle, &source, &topics, (from, false), |tailed| {
             if tailed == Tailed::Live {
                 record(&handle, "a", 3, 2);
                 drop(writer.take());

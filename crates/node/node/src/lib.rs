@@ -28,5 +28,5 @@ mod wall_clock;
 pub use bus::reserved::REPLAY_PREFIX;
 pub use bus::{SessionOrder, load_config};
 pub use control::audit;
-pub use http::{openapi, shown_history_stats};
+pub use http::{history_edit_of, openapi, shown_history_edit, shown_history_stats};
 pub use node::{DeviceCounts, FolderLock, InProcessBroker, InProcessListener, Node, StartError, Waiting};

@@ -31,7 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::{Filter, Now, Timestamp};
-use tieline_history::HistorySource;
+use tieline_history::{EditLimits, HistorySource};
 use tieline_ledger::Image;
 use tieline_net::{Clock, Counters, ShardThread, SocketShards};
 use tieline_poll::DeviceState;
@@ -293,7 +293,8 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let on_change: OnChange =
         Box::new(move |seen| told.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_history(seen)))));
     let may_remove = Arc::new(move || believed.doubt().is_none());
-    let source = HistorySource::new(folder);
+    let limits = EditLimits { of_topic: config.history.edits_per_topic_max, of_all: config.history.edits_max };
+    let source = HistorySource::new(folder).with_edit_limits(limits);
     let history = HistoryOwner::start(&config.history, &source, may_remove, on_change);
     let history = history.map_err(|error| data(error.to_string()))?;
     let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);

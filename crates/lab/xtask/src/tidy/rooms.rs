@@ -31,6 +31,7 @@ pub(super) const PURE: [&str; 20] = [
     "sha2",
     "slab",
     "subtle",
+    "twox-hash",
     "zeroize",
     "zstd-safe",
 ];

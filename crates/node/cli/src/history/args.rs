@@ -1,5 +1,6 @@
 //! The command line of `tieline history`.
 
+use super::edits::{AnnotateArgs, EditArgs, EditsArgs, UndoArgs};
 use super::states::StatesArgs;
 use super::tail::TailArgs;
 use crate::args::HttpArgs;
@@ -16,6 +17,14 @@ pub enum HistoryVerb {
     Export(ExportArgs),
     /// Store the values of files that export has written
     Import(ImportArgs),
+    /// Change what answers show of a topic, with a reason; what was recorded stays, and undo ends it
+    Edit(EditArgs),
+    /// Say something of a topic at a time; no value changes
+    Annotate(AnnotateArgs),
+    /// Print who edited and annotated what, when and why, the newest first
+    Edits(EditsArgs),
+    /// End an edit or an annotation; it stays in the list of edits
+    Undo(UndoArgs),
     /// Delete recorded values, so that their bytes are gone; the audit log of the node says who did it
     Delete(DeleteArgs),
     /// Print how many samples and bytes each topic has, the largest first
@@ -75,6 +84,12 @@ pub struct HistoryArgs {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Leave out edits: what was recorded
+    #[arg(long)]
+    pub raw: bool,
+    /// Have a column with the edit that changed a row last; JSON and tables always have it
+    #[arg(long)]
+    pub edited: bool,
     /// Most rows [default: all, through a node 10000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub limit: Option<u64>,
@@ -231,6 +246,9 @@ pub struct ExportArgs {
     /// What to write
     #[arg(long, value_enum, default_value_t = FileFormat::Parquet)]
     pub format: FileFormat,
+    /// Leave out edits: what was recorded
+    #[arg(long)]
+    pub raw: bool,
     /// Folder to write to; it is made where it is not there. An export that was interrupted goes on where it was
     #[arg(long, short, value_name = "DIR")]
     pub output: PathBuf,

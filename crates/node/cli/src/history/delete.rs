@@ -29,6 +29,9 @@ pub fn delete(args: &DeleteArgs) -> Result<ExitCode> {
     let client = who::http(&args.node, Some(PATIENCE))?;
     let answer: Json = client.delete(&uri::path("/v1/history", &parameters), &[])?;
     let mut words = format!("{} samples in {} chunks were deleted", answer["samples"], answer["chunks"]);
+    if answer["edits"].as_u64() > Some(0) {
+        words += &format!("; {} edits of them were ended", answer["edits"]);
+    }
     if answer["damaged"].as_u64() > Some(0) {
         words += &format!(
             "; {} samples cannot be read and are left: tieline history repair removes them",

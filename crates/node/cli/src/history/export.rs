@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use tieline_client::HttpClient;
 use tieline_core::{Filter, Timestamp, Topic};
 use tieline_history::{HistoryQuery, HistoryReader};
-use tieline_store::{Answer, DAY_US, Kinds, Piece, Place, Row, StoreError, export_with, import};
+use tieline_store::{Answer, DAY_US, Extras, Piece, Place, Row, StoreError, export_with, import};
 
 /// What is exported, and how far.
 const STATE_FILE: &str = "export.jsonl";
@@ -41,7 +41,7 @@ pub fn export(args: &ExportArgs) -> Result<ExitCode> {
     let filter = filter(&args.filter)?;
     let mut work = Work::begin(args)?;
     let source = match &args.data {
-        Some(folder) => Source::Folder(folder_reader(folder)?),
+        Some(folder) => Source::Folder(folder_reader(folder)?.or_raw(args.raw)),
         None => Source::Node(who::http(&args.node, Some(ANSWER))?),
     };
     let topics = source.topics(&filter)?;
@@ -111,6 +111,7 @@ struct Work {
     files: u64,
     bytes: u64,
     damaged: u64,
+    is_raw: bool,
     progress: Progress,
 }
 
@@ -120,9 +121,12 @@ impl Work {
         let folder = args.output.clone();
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let path = folder.join(STATE_FILE);
-        let asked = json!({
+        let mut asked = json!({
             "filter": args.filter, "from": args.from, "to": args.to, "format": format_word(args.format.format()),
         });
+        if args.raw {
+            asked["raw"] = true.into();
+        }
         let lines = lines_of(&path).with_context(|| path.display().to_string())?;
         let (from, to) = match lines.first() {
             Some(first) if first["asked"] == asked => {
@@ -156,7 +160,8 @@ impl Work {
         let state = OpenOptions::new().append(true).open(&path)?;
         let (files, bytes, damaged) = (0, 0, 0);
         let progress = Progress::new("written");
-        Ok(Self { folder, format: args.format, from, to, state, done, files, bytes, damaged, progress })
+        let (format, is_raw) = (args.format, args.raw);
+        Ok(Self { folder, format, from, to, state, done, files, bytes, damaged, is_raw, progress })
     }
 
     /// Writes a day from a data folder: the whole filter at a time, so that the journal is read once.
@@ -196,7 +201,7 @@ impl Work {
             let format = store_format(self.format.format());
             self.write(&name, &topic, |file| {
                 let out = BufWriter::with_capacity(PIECE_BYTES, file);
-                Ok(export_with(&mut OfTopic(of_topic), format, Kinds::Told, || true, out).map(|_| true)?)
+                Ok(export_with(&mut OfTopic(of_topic), format, Extras::KINDS, || true, out).map(|_| true)?)
             })?;
         }
         self.damaged += rows.damaged();
@@ -225,6 +230,7 @@ impl Work {
                 ("limit", Some(limit.as_str())),
                 ("format", Some(format_word(self.format.format()))),
                 ("kinds", Some("true")),
+                ("raw", self.is_raw.then_some("true")),
             ];
             let media_type = store_format(self.format.format()).media_type();
             let mut answer = client.stream(&uri::path("/v1/history", &parameters), media_type)?;

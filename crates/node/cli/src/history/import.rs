@@ -16,7 +16,7 @@ use tieline_core::Update;
 use tieline_history::{HistoryOptions, HistoryWriter, NotRecorded};
 use tieline_journal::{Sample, Seq};
 use tieline_node::FolderLock;
-use tieline_store::{Format, Imported, Kinds, Row, RowPage, export_with};
+use tieline_store::{Extras, Format, Imported, Row, RowPage, export_with};
 
 /// Samples that go together.
 const BATCH: usize = 20_000;
@@ -140,7 +140,7 @@ fn send(client: &HttpClient, batch: Vec<Imported>) -> Result<()> {
         let count = count.count();
         let rest = rows.split_off(count);
         let mut body = Vec::new();
-        export_with(&mut RowPage::from(rows), Format::Json, Kinds::Told, || true, &mut body)?;
+        export_with(&mut RowPage::from(rows), Format::Json, Extras::KINDS, || true, &mut body)?;
         let _: Json = client.put("/v1/history", &body, &[("content-type", "application/json")])?;
         rows = rest;
     }

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod delete;
+mod edits;
 mod export;
 mod import;
 mod states;
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 use tieline_core::{Filter, Timestamp};
 use tieline_history::{Aggregate, Fill, HistoryQuery, HistoryReader, Order, calendar};
 use tieline_node::config::{Moment, parse_duration};
-use tieline_store::{HISTORY_FOLDER, OLDER_FILE, export};
+use tieline_store::{Extras, HISTORY_FOLDER, OLDER_FILE, export_with};
 
 /// The most rows that a node gives.
 const ROWS_MAX: u64 = 10_000_000;
@@ -37,6 +38,10 @@ pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
     match verb {
         HistoryVerb::Query(args) => query(args)?,
         HistoryVerb::States(args) => states::states(args)?,
+        HistoryVerb::Edit(args) => return edits::edit(args),
+        HistoryVerb::Annotate(args) => return edits::annotate(args),
+        HistoryVerb::Edits(args) => return edits::edits(args),
+        HistoryVerb::Undo(args) => return edits::undo(args),
         HistoryVerb::Delete(args) => return delete::delete(args),
         HistoryVerb::Export(args) => return export::export(args),
         HistoryVerb::Import(args) => return import::import(args),
@@ -74,6 +79,8 @@ fn ask(args: &HistoryArgs) -> Result<()> {
         ("order", Some(order_word(args.order))),
         ("limit", Some(&limit)),
         ("format", Some(format_word(format_of(args)))),
+        ("edited", args.edited.then_some("true")),
+        ("raw", args.raw.then_some("true")),
     ]);
     fetch(&args.node, "/v1/history", &parameters, format, args.output.as_deref())
 }
@@ -101,11 +108,12 @@ fn fetch(
 
 fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let question = question(args, now())?;
-    let reader = folder_reader(folder)?;
+    let reader = folder_reader(folder)?.or_raw(args.raw);
+    let extras = Extras { edited: args.edited, ..Extras::default() };
     let mut rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
     let written = BufWriter::with_capacity(PIECE_BYTES, &mut out);
-    match export(&mut rows, store_format(format_of(args)), || true, written) {
+    match export_with(&mut rows, store_format(format_of(args)), extras, || true, written) {
         Ok(_) => {
             if rows.damaged() > 0 {
                 eprintln!("{} samples are missing: their chunks are damaged", rows.damaged());

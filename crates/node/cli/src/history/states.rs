@@ -30,6 +30,9 @@ pub struct StatesArgs {
     /// Time zone whose days, weeks, months and years buckets are, as in Europe/Madrid; needs --every [default: UTC]
     #[arg(long, value_name = "ZONE", requires = "every")]
     tz: Option<String>,
+    /// Leave out edits: the states that were recorded
+    #[arg(long)]
+    raw: bool,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -95,13 +98,14 @@ fn ask(args: &StatesArgs) -> Result<()> {
         ("tz", args.tz.as_deref()),
         ("limit", Some("10000000")),
         ("format", word),
+        ("raw", args.raw.then_some("true")),
     ]);
     fetch(&args.node, "/v1/history/states", &parameters, args.format(), args.output.as_deref())
 }
 
 fn read(folder: &Path, args: &StatesArgs) -> Result<()> {
     let question = args.question(now())?;
-    let reader = folder_reader(folder)?;
+    let reader = folder_reader(folder)?.or_raw(args.raw);
     let mut out = Output::open(args.output.as_deref())?;
     export_states(reader.states(question)?, args.format(), BufWriter::with_capacity(PIECE_BYTES, &mut out))?;
     out.finish()

@@ -71,6 +71,10 @@ fn show(answer: &Json, out: &mut impl Write) -> io::Result<()> {
     let [files, days, index] = ["file_bytes", "day_file_bytes", "index_bytes"].map(|name| size(number(&answer[name])));
     let [count, day_count] = ["files", "day_files"].map(|name| number(&answer[name]));
     writeln!(out, "{files} in {count} files of chunks, {days} in {day_count} day files, {index} of index")?;
+    let [edits, ever] = ["edits", "edits_ever"].map(|name| number(&answer[name]));
+    if ever > 0 {
+        writeln!(out, "{edits} edits and annotations, {ever} with those that were undone")?;
+    }
     let rules = answer["rules"].as_array().map(Vec::as_slice).unwrap_or_default();
     if rules.is_empty() { Ok(()) } else { show_rules(rules, out) }
 }

@@ -16,6 +16,9 @@ pub struct TailArgs {
     /// Start: a time (RFC 3339), a date, 10m for so long before the present
     #[arg(long, value_name = "TIME", default_value = "10m", allow_hyphen_values = true)]
     from: String,
+    /// Leave out edits: the samples that were recorded
+    #[arg(long)]
+    raw: bool,
     /// End with the samples of before, and so many more [default: go on]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -29,7 +32,7 @@ pub struct TailArgs {
 /// Prints samples until the node ends.
 pub fn tail(args: &TailArgs) -> Result<()> {
     let mut parameters: Vec<_> = args.topics.iter().map(|topic| ("topic", Some(topic.as_str()))).collect();
-    parameters.push(("from", Some(args.from.as_str())));
+    parameters.extend([("from", Some(args.from.as_str())), ("raw", args.raw.then_some("true"))]);
     let client = who::http(&args.node, None)?;
     let answer = client.stream(&uri::path("/v1/history/tail", &parameters), "text/event-stream")?;
     let (mut event, mut left) = (String::new(), None);

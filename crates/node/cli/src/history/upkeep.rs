@@ -69,6 +69,9 @@ fn verified_text(seen: &VerifiedHistory) -> String {
     lines.push(format!(
         "{samples} samples of {topics} topics in {chunks} chunks in {files} files of chunks and {day_files} day files"
     ));
+    if seen.edits > 0 {
+        lines.push(format!("{} edits and annotations, those that were undone among them", seen.edits));
+    }
     if seen.unchecked_files > 0 {
         lines.push(format!("{} day files of an earlier release have no checksum", seen.unchecked_files));
     }
@@ -92,6 +95,7 @@ fn verified_json(seen: &VerifiedHistory) -> Json {
         "files": seen.files,
         "day_files": seen.day_files,
         "unchecked_files": seen.unchecked_files,
+        "edits": seen.edits,
         "overlaps": seen.overlaps,
         "uncommitted_bytes": seen.uncommitted_bytes,
         "lost_samples": seen.lost_samples,
@@ -128,6 +132,9 @@ fn repaired_text(done: &RepairedHistory) -> String {
     if done.faults.is_empty() {
         lines.push("nothing was damaged".to_owned());
     }
+    if done.edits > 0 {
+        lines.push(format!("{} edits and annotations are kept", done.edits));
+    }
     lines.push(format!("{} samples in {} chunks are there", done.samples, done.chunks));
     lines.join("\n")
 }
@@ -139,6 +146,7 @@ fn repaired_json(done: &RepairedHistory) -> Json {
         "samples": done.samples,
         "removed_chunks": done.removed_chunks,
         "lost_samples": done.lost_samples,
+        "edits": done.edits,
         "unnamed_bytes": done.unnamed_bytes,
         "faults": done.faults.iter().map(fault_json).collect::<Vec<_>>(),
     })

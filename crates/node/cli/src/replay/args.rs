@@ -16,6 +16,9 @@ pub struct ReplayArgs {
     /// End: a time, a date, 5m or -5m for so long before the present [default: the present]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
+    /// Leave out edits: what was recorded
+    #[arg(long)]
+    pub raw: bool,
     /// How many times as fast as it was, as in 10 or 0.5; max is as fast as the node takes it
     #[arg(long, value_name = "N", default_value = "1", value_parser = Speed::parse)]
     pub speed: Speed,

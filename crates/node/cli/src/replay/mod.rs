@@ -74,7 +74,7 @@ fn span(args: &ReplayArgs, now: Timestamp) -> Result<Span> {
     if to < from {
         bail!("--from is {from}, expected a time before --to, which is {to}");
     }
-    Ok(Span { topics: args.topics.clone(), from, to })
+    Ok(Span { topics: args.topics.clone(), from, to, is_raw: args.raw })
 }
 
 const fn is_elsewhere(args: &ReplayArgs) -> bool {

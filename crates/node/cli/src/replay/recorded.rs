@@ -34,6 +34,8 @@ pub struct Span {
     pub from: Timestamp,
     /// before this one.
     pub to: Timestamp,
+    /// Without edits.
+    pub is_raw: bool,
 }
 
 #[derive(Deserialize)]
@@ -93,6 +95,7 @@ fn read_state(client: &HttpClient, span: &Span, give: impl Fn(Recorded) -> Wante
             let parameters = [
                 ("filter", Some(filter.as_str())),
                 ("at", Some(before.as_str())),
+                ("raw", span.is_raw.then_some("true")),
                 ("limit", Some(PAGE_TOPICS)),
                 ("after", after.as_deref()),
             ];
@@ -120,6 +123,7 @@ fn read_rows(client: &HttpClient, span: &Span, give: impl Fn(Recorded) -> Wanted
         ("to", Some(&*to)),
         ("order", Some("time")),
         ("limit", Some(PAGE_ROWS)),
+        ("raw", span.is_raw.then_some("true")),
     ]);
     let mut next = Some(uri::path("/v1/history", &parameters));
     while let Some(path) = next {
@@ -148,6 +152,7 @@ fn payload_of(kind: &str, value: &Json) -> Result<Vec<u8>> {
 fn payload_of_row(row: Row) -> Result<Vec<u8>> {
     let Row { payload, t: Timestamped(time), mut rest, .. } = row;
     rest.remove("count");
+    rest.remove("edited");
     if !payload {
         rest.insert("t".to_owned(), json!(time.to_string()));
         return Ok(Json::Object(rest).to_string().into_bytes());

@@ -68,7 +68,10 @@ impl<S: Storage> Columns<S> {
                 self.erase_dead(file)?;
                 Ok(Progress::More)
             }
-            None => Ok(Progress::Done),
+            None => {
+                deleting.done.edits = self.live.edits().erase(&self.data, what, now)?;
+                Ok(Progress::Done)
+            }
         }
     }
 

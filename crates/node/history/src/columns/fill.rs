@@ -83,7 +83,7 @@ impl Filler {
         };
         let quality = Quality::GOOD.with_validity(Validity::Uncertain);
         let point = Point { value: value.unwrap_or(Value::Null), quality, time: start };
-        Row { topic: self.topic.clone(), point, is_payload: false, count: 0, number: 0 }
+        Row { topic: self.topic.clone(), point, is_payload: false, count: 0, number: 0, edited: None }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a share of a time is a double")]

@@ -13,6 +13,7 @@ use super::live::ColumnsOf;
 use super::policy::Cutoffs;
 use super::reader::HistoryReader;
 use super::source::Source;
+use crate::edits::ActiveEdits;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ use tieline_store::StoreError;
 
 /// Topics whose heads are copied in one go.
 const GROUP_TOPICS: usize = 256;
+
+/// The last sample of a topic, and the edit that changed it last.
+type Found = (Topic, Sample, Option<u64>);
 
 /// An answer: the last sample of each topic that has one not behind the instant, as it is read.
 pub struct Latest<'r> {
@@ -35,6 +39,7 @@ pub struct Latest<'r> {
     group: VecDeque<Recorded>,
     heads: ColumnsOf,
     journaled: Journaled,
+    edits: Arc<ActiveEdits>,
     is_over: bool,
 }
 
@@ -49,7 +54,8 @@ impl<'r> Latest<'r> {
         let (topics, journaled) = list(reader, filters, is_meant)?;
         let (chunks, topics) = (ChunkReader::new(reader.loader()), topics.into());
         let (group, heads) = (VecDeque::new(), ColumnsOf::new());
-        Ok(Self { reader, chunks, time, cutoffs, topics, group, heads, journaled, is_over: false })
+        let edits = reader.edits()?;
+        Ok(Self { reader, chunks, time, cutoffs, topics, group, heads, journaled, edits, is_over: false })
     }
 
     /// Puts the topics in another order than that of their names.
@@ -63,7 +69,7 @@ impl<'r> Latest<'r> {
         self.chunks.damaged()
     }
 
-    fn find(&mut self) -> Result<Option<(Topic, Sample)>, StoreError> {
+    fn find(&mut self) -> Result<Option<Found>, StoreError> {
         loop {
             let Some(Recorded { topic, number }) = self.group.pop_front() else {
                 if !self.take_group()? {
@@ -72,9 +78,10 @@ impl<'r> Latest<'r> {
                 continue;
             };
             let heads = self.heads_of(number, &topic);
-            let found = self.last(number, &heads)?.filter(|sample| Some(sample.time) >= self.cutoffs.of(&topic));
-            if let Some(sample) = found {
-                return Ok(Some((topic, sample)));
+            let shown = self.shown(number, &topic, &heads)?;
+            let found = shown.filter(|(sample, _)| Some(sample.time) >= self.cutoffs.of(&topic));
+            if let Some((sample, edited)) = found {
+                return Ok(Some((topic, sample, edited)));
             }
         }
     }
@@ -100,10 +107,42 @@ impl<'r> Latest<'r> {
         number.and_then(|number| self.heads.remove(&number)).unwrap_or_default()
     }
 
-    fn last(&mut self, number: Option<u32>, heads: &[Arc<Column>]) -> Result<Option<Sample>, StoreError> {
-        let heads: Vec<Column> = heads.iter().map(|column| column.latest(self.time)).collect();
+    /// The last sample of a topic as it is shown, and the edit that changed it last.
+    fn shown(
+        &mut self,
+        number: Option<u32>,
+        topic: &Topic,
+        heads: &[Arc<Column>],
+    ) -> Result<Option<(Sample, Option<u64>)>, StoreError> {
+        let Some(edits) = self.edits.of(topic) else {
+            return Ok(self.last(number, heads, self.time)?.map(|sample| (sample, None)));
+        };
+        let (mut time, mut recorded) = (self.time, None);
+        while let Some(sample) = self.last(number, heads, time)? {
+            match edits.excluded_since(sample.time).map(|since| since.micros().checked_sub(1)) {
+                Some(Some(before)) => time = Timestamp::from_micros(before),
+                Some(None) => break,
+                None => {
+                    recorded = edits.edited(sample);
+                    break;
+                }
+            }
+        }
+        let added = edits.last_added(self.time).map(|(sample, by)| (sample, Some(by)));
+        // One that was added comes behind others of its time.
+        Ok(added.into_iter().chain(recorded).reduce(|one, other| if other.0.time > one.0.time { other } else { one }))
+    }
+
+    /// The last sample that is not behind a time.
+    fn last(
+        &mut self,
+        number: Option<u32>,
+        heads: &[Arc<Column>],
+        time: Timestamp,
+    ) -> Result<Option<Sample>, StoreError> {
+        let heads: Vec<Column> = heads.iter().map(|column| column.latest(time)).collect();
         let of_heads = heads.iter().filter_map(|column| column.ends()).map(|(_, last)| last).max();
-        let mut before = self.time;
+        let mut before = time;
         // Once, unless chunks are damaged.
         'again: while let Some(number) = number
             && let floor = of_heads.unwrap_or(Timestamp::from_micros(i64::MIN))
@@ -117,11 +156,11 @@ impl<'r> Latest<'r> {
             let mut parts = Vec::new();
             for source in &sources {
                 let is_alone = sources.len() == 1 && of_heads.is_none();
-                if let Some(sample) = told_last(source, self.time).filter(|_| is_alone) {
+                if let Some(sample) = told_last(source, time).filter(|_| is_alone) {
                     return Ok(Some(sample));
                 }
                 match self.chunks.read(&self.reader.index, source)? {
-                    Read::Column(column) => parts.push(column.latest(self.time)),
+                    Read::Column(column) => parts.push(column.latest(time)),
                     Read::Damaged => {}
                     Read::Moved => continue 'again,
                 }
@@ -139,7 +178,7 @@ impl<'r> Latest<'r> {
 }
 
 impl Iterator for Latest<'_> {
-    type Item = Result<(Topic, Sample), StoreError>;
+    type Item = Result<Found, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {

@@ -10,7 +10,7 @@ use tieline_store::StoreError;
 #[derive(Clone, Debug)]
 pub(super) struct Recorded {
     pub topic: Topic,
-    /// Its number in the index; none where only the journal has it.
+    /// Its number in the index; none where only the journal has it, or an edit adds samples.
     pub number: Option<u32>,
 }
 
@@ -32,6 +32,10 @@ pub(super) fn list(
         let indexed = reader.index.topics_where(filter, &is_meant)?;
         topics.extend(indexed.into_iter().map(|(number, topic)| Recorded { topic, number: Some(number) }));
     }
+    let edits = reader.edits()?;
+    let adding = edits.adding().map(|(topic, _)| topic);
+    let adding = adding.filter(|topic| is_meant(topic) && filters.iter().any(|filter| filter.matches(topic)));
+    topics.extend(adding.map(|topic| Recorded { topic: topic.clone(), number: None }));
     let columns = if reader.is_live() { None } else { Some(Arc::new(reader.journaled(filters)?)) };
     let fresh = columns.iter().flat_map(|columns| columns.keys()).filter(|topic| is_meant(topic));
     topics.extend(fresh.map(|topic| Recorded { topic: topic.clone(), number: None }));

@@ -1,6 +1,7 @@
-//! The heads, shared by the thread that fills them and those that read.
+//! The heads and the edits, shared by the threads that fill them and those that read.
 
 use super::policy::Cutoffs;
+use crate::edits::SharedEdits;
 use crate::queue::lock;
 use crate::store::Rule;
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ pub(crate) struct Live {
     open: Arc<Mutex<Option<Open>>>,
     /// Rules of retention, where some were given.
     rules: Arc<Mutex<Option<Arc<[Rule]>>>>,
+    edits: SharedEdits,
 }
 
 struct Open {
@@ -30,6 +32,10 @@ struct Open {
 }
 
 impl Live {
+    pub(crate) const fn edits(&self) -> &SharedEdits {
+        &self.edits
+    }
+
     pub(super) fn open(&self, heads: Heads) {
         *lock(&self.open) = Some(Open { heads, is_complete: false, cutoffs: Arc::default() });
     }

@@ -24,6 +24,7 @@ pub(crate) mod reader;
 mod retention;
 pub(crate) mod rows;
 pub(crate) mod source;
+mod standing;
 pub(crate) mod state_rows;
 #[cfg(test)]
 mod tests;

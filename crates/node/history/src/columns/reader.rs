@@ -9,6 +9,7 @@ use super::question::HistoryQuery;
 use super::rows::Rows;
 use super::source::Loader;
 use super::state_rows::States;
+use crate::edits::{self, ActiveEdits, EditError, EditLimits};
 use crate::store::Rule;
 use crate::store_thread::entry_of;
 use crate::tools::stats::Taken;
@@ -18,20 +19,30 @@ use std::sync::Arc;
 use tieline_core::{Filter, Timestamp, Topic};
 use tieline_journal::{Item, Reader, Seq, decode};
 use tieline_series::{Column, Sample};
-use tieline_store::{ChunkRow, FolderStorage, INDEX_FILE, IndexReader, JOURNAL_FOLDER, StoreError};
+use tieline_store::{
+    ChunkRow, EditCounts, EditKind, EditQuery, EditRecord, Ended, FolderStorage, INDEX_FILE, IndexReader,
+    JOURNAL_FOLDER, NewEdit, StoreError,
+};
 
 /// Where a history is, and its samples that are in no chunk yet. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct HistorySource {
     data: PathBuf,
     live: Live,
+    edit_limits: EditLimits,
 }
 
 impl HistorySource {
     /// The history of a data folder.
     #[must_use]
     pub fn new(data: &Path) -> Self {
-        Self { data: data.to_path_buf(), live: Live::default() }
+        Self { data: data.to_path_buf(), live: Live::default(), edit_limits: EditLimits::default() }
+    }
+
+    /// The same, with limits of edits.
+    #[must_use]
+    pub fn with_edit_limits(self, edit_limits: EditLimits) -> Self {
+        Self { edit_limits, ..self }
     }
 
     /// The data folder.
@@ -56,7 +67,61 @@ impl HistorySource {
     /// There is none, or it was written by a newer release, or it cannot be opened.
     pub fn reader(&self) -> Result<HistoryReader, StoreError> {
         let index = IndexReader::open(&folder_of(&self.data).join(INDEX_FILE))?;
-        Ok(HistoryReader { data: self.data.clone(), live: self.live.clone(), index })
+        Ok(HistoryReader { data: self.data.clone(), live: self.live.clone(), index, is_raw: false })
+    }
+
+    /// Makes an edit or an annotation, durably; readers that begin from here on show it. The caller is the process that writes the
+    /// history, or holds the lock of its folder.
+    ///
+    /// # Errors
+    /// It is none, there are enough, the topic has no history, or a file failed.
+    pub fn make_edit(&self, new: NewEdit) -> Result<EditRecord, EditError> {
+        let changes = matches!(new.kind, EditKind::Value | EditKind::Quality | EditKind::Exclude);
+        if changes
+            && let Some(alone) = edits::alone(&new.topic)
+            && self.reader()?.topics(&alone)?.is_empty()
+        {
+            return Err(EditError::Wrong(format!("{} has no history, expected a topic that has", new.topic)));
+        }
+        self.live.edits().make(&self.data, new, self.edit_limits)
+    }
+
+    /// Ends an edit or an annotation, durably. It stays in the list of edits.
+    ///
+    /// # Errors
+    /// There is none, it is undone already, or a file failed.
+    pub fn undo_edit(&self, id: u64, end: Ended) -> Result<EditRecord, EditError> {
+        self.live.edits().undo(&self.data, id, end)
+    }
+
+    /// An edit or an annotation.
+    ///
+    /// # Errors
+    /// A file failed.
+    pub fn edit(&self, id: u64) -> Result<Option<EditRecord>, StoreError> {
+        edits::get(&self.data, id)
+    }
+
+    /// A page of edits and annotations, the newest first, and the number to go on before; none where there are no more.
+    ///
+    /// # Errors
+    /// A file failed.
+    pub fn edits(&self, query: &EditQuery) -> Result<(Vec<EditRecord>, Option<u64>), StoreError> {
+        edits::page(&self.data, query)
+    }
+
+    /// How many edits and annotations are not undone, and how many were refused because there were enough.
+    #[must_use]
+    pub fn edit_counters(&self) -> (u64, u64) {
+        self.live.edits().counters(&self.data)
+    }
+
+    /// What changes answers now.
+    ///
+    /// # Errors
+    /// A file failed.
+    pub(crate) fn active_edits(&self) -> Result<Arc<ActiveEdits>, StoreError> {
+        self.live.edits().active(&self.data)
     }
 }
 
@@ -65,6 +130,7 @@ pub struct HistoryReader {
     data: PathBuf,
     live: Live,
     pub(crate) index: IndexReader,
+    is_raw: bool,
 }
 
 /// Samples by topic.
@@ -77,6 +143,30 @@ impl HistoryReader {
     /// There is none, or it was written by a newer release, or it cannot be opened.
     pub fn open(data: &Path) -> Result<Self, StoreError> {
         HistorySource::new(data).reader()
+    }
+
+    /// The same, without edits where it is to be raw: what was recorded.
+    #[must_use]
+    pub fn or_raw(self, is_raw: bool) -> Self {
+        Self { is_raw, ..self }
+    }
+
+    /// The edits that change answers; none in the raw history.
+    ///
+    /// # Errors
+    /// Their file failed.
+    pub(crate) fn edits(&self) -> Result<Arc<ActiveEdits>, StoreError> {
+        if self.is_raw { Ok(Arc::default()) } else { self.live.edits().active(&self.data) }
+    }
+
+    /// How many edits and annotations there are.
+    pub(crate) fn edit_counts(&self) -> Result<EditCounts, StoreError> {
+        edits::counts(&self.data)
+    }
+
+    /// The data folder.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
     }
 
     /// The topics that have a history, by name.

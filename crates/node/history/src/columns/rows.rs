@@ -8,17 +8,22 @@ use super::policy::Cutoffs;
 use super::question::{HistoryQuery, Order};
 use super::reader::HistoryReader;
 use super::source::Source;
+use super::standing::Asked;
 use super::timeline::Timeline;
+use crate::edits::ActiveEdits;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Point, Timestamp, Topic};
 use tieline_series::{
-    Aggregate, Aggregated, Bucket, Buckets, Column, Datum, Frame, Grid, Samples, Span, Step, Summary, Sweep,
+    Aggregate, Aggregated, Bucket, Buckets, Column, Datum, Editor, Frame, Grid, Marked, Samples, Span, Step, Summary,
+    Sweep,
 };
-use tieline_store::{Answer, ChunkRow, DAY_US, Fields, Piece, Row, StoreError};
+use tieline_store::{Answer, ChunkRow, Fields, Piece, Row, StoreError};
 
 /// Samples of a piece: no more than what the processor's cache holds.
 const PIECE_SAMPLES_MAX: usize = 8192;
+/// What a row says of a bucket: its beginning, its aggregate, and the last edit whose time meets it.
+type Shown = (Timestamp, Aggregated, Option<u64>);
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
@@ -32,6 +37,7 @@ pub struct Rows<'r> {
     cutoffs: Arc<Cutoffs>,
     topics: VecDeque<Recorded>,
     journaled: Journaled,
+    edits: Arc<ActiveEdits>,
     walk: Option<Walk>,
     /// Has the rows, where they come in order of time.
     timeline: Option<Box<Timeline<'r>>>,
@@ -44,6 +50,8 @@ struct Walk {
     topic: Topic,
     sources: Vec<Source>,
     sweep: Sweep,
+    /// Where the topic has edits.
+    editor: Option<Editor>,
     /// From here on for this topic, and of one time behind so many samples.
     from: Timestamp,
     to: Timestamp,
@@ -55,8 +63,17 @@ struct Walk {
 
 /// What a topic's samples become.
 enum Out {
-    Samples { ready: Samples, last: Option<(i64, u64)> },
-    Buckets { buckets: Box<Buckets<(Timestamp, Aggregated)>>, aggregate: Aggregate, filler: Option<Box<Filler>> },
+    /// With the edit that changed each, where one of them was.
+    Samples {
+        ready: Samples,
+        marks: VecDeque<u64>,
+        last: Option<(i64, u64)>,
+    },
+    Buckets {
+        buckets: Box<Buckets<Shown>>,
+        aggregate: Aggregate,
+        filler: Option<Box<Filler>>,
+    },
 }
 
 impl Iterator for Rows<'_> {
@@ -119,9 +136,22 @@ impl<'r> Rows<'r> {
             topics.retain(|recorded| recorded.topic >= place.topic);
         }
         let (left, chunks) = (query.limit.unwrap_or(u64::MAX), ChunkReader::new(reader.loader()));
-        let cutoffs = reader.cutoffs();
-        let timeline = None;
-        Ok(Self { reader, chunks, query, grid, from, to, cutoffs, topics, journaled, walk: None, timeline, left })
+        let (timeline, cutoffs, edits) = (None, reader.cutoffs(), reader.edits()?);
+        Ok(Self {
+            reader,
+            chunks,
+            query,
+            grid,
+            from,
+            to,
+            cutoffs,
+            topics,
+            journaled,
+            edits,
+            walk: None,
+            timeline,
+            left,
+        })
     }
 
     /// Samples that could not be read because their chunk is damaged or lost, so far.
@@ -160,15 +190,21 @@ impl<'r> Rows<'r> {
             skip = self.grid.is_none().then_some((place.time_us, place.number));
         }
         let (heads, sources) = self.sources(number, &topic, from)?;
+        let edits = self.edits.of(&topic);
         let out = match &self.grid {
-            None => Out::Samples { ready: Samples::default(), last: None },
+            None => Out::Samples { ready: Samples::default(), marks: VecDeque::new(), last: None },
             Some(grid) => {
                 let (aggregate, fill) = (self.query.aggregate, self.query.fill);
                 let frame = Frame { from, to: self.to, grid: grid.clone() };
                 let filler = (fill != Fill::None).then(|| Box::new(Filler::new(fill, topic.clone(), frame.clone())));
                 let is_asked = aggregate.needs_standing();
-                let standing = if is_asked { self.standing(number, &heads, from)? } else { None };
-                let of = Box::new(move |bucket: &Bucket| Some((bucket.start, aggregate.of(bucket)?)));
+                let asked = Asked { number, heads: &heads, edits: edits.as_deref(), from };
+                let standing = if is_asked { asked.standing(self.reader, &mut self.chunks)? } else { None };
+                let of_topic = edits.clone();
+                let of = Box::new(move |bucket: &Bucket| {
+                    let edited = of_topic.as_ref().and_then(|edits| edits.last_between(bucket.from, bucket.end));
+                    Some((bucket.start, aggregate.of(bucket)?, edited))
+                });
                 Out::Buckets {
                     buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing, of)),
                     aggregate,
@@ -177,7 +213,8 @@ impl<'r> Rows<'r> {
             }
         };
         let sweep = Sweep::new(&sources.iter().map(Source::span).collect::<Vec<_>>());
-        Ok(Walk { number, topic, sources, sweep, from, to: self.to, skip, out, is_finished: false })
+        let editor = edits.map(|edits| Editor::new(edits, from));
+        Ok(Walk { number, topic, sources, sweep, editor, from, to: self.to, skip, out, is_finished: false })
     }
 
     /// The samples of a topic from a time on: those in memory, and where all are.
@@ -200,7 +237,11 @@ impl<'r> Rows<'r> {
     /// The samples of a topic that may be in no chunk.
     fn heads(&mut self, number: Option<u32>, topic: &Topic) -> Result<Vec<Arc<Column>>, StoreError> {
         if !self.journaled.is_read() {
-            let live = number.and_then(|number| self.reader.unwritten(number));
+            let live = match number {
+                Some(number) => self.reader.unwritten(number),
+                // It has samples that edits add, and no others.
+                None => self.reader.is_live().then(Vec::new),
+            };
             if let Some(columns) = live {
                 return Ok(columns);
             }
@@ -213,6 +254,9 @@ impl<'r> Rows<'r> {
     /// Takes one step. Says false at the end of the topic.
     fn advance(&mut self, walk: &mut Walk) -> Result<bool, StoreError> {
         let Some(step) = walk.sweep.step() else {
+            if walk.add_before(walk.to) {
+                return Ok(true);
+            }
             if let Out::Buckets { buckets, .. } = &mut walk.out {
                 buckets.finish();
             }
@@ -228,23 +272,29 @@ impl<'r> Rows<'r> {
             Step::Open(one) => (one, false),
         };
         let Some(source) = walk.sources.get(one) else { return Ok(true) };
-        match source {
-            Source::Day(row) if is_whole && walk.out.is_buckets() => {
-                let row = Arc::clone(row);
-                self.take_hours(walk, &row)?;
-            }
-            source if is_whole && walk.out.take_summary(source.span(), source.summary()) => {}
-            source => match self.load(source)? {
-                Read::Column(column) if is_whole => walk.take(column),
-                Read::Column(column) => walk.sweep.open(one, column),
-                Read::Damaged => {}
-                Read::Moved => {
-                    let first = source.span().first;
-                    self.look_again(walk, first)?;
-                }
-            },
+        let (span, summary) = (source.span(), source.summary().copied());
+        if let Source::Day(row) = source
+            && is_whole
+            && walk.out.is_buckets()
+        {
+            let row = Arc::clone(row);
+            self.take_hours(walk, &row)?;
+            return Ok(true);
+        }
+        if is_whole && walk.take_summary(span, summary.as_ref()) {
+            return Ok(true);
+        }
+        match self.load_one(walk, one)? {
+            Read::Column(column) if is_whole => walk.take(column),
+            Read::Column(column) => walk.sweep.open(one, column),
+            Read::Damaged => {}
+            Read::Moved => self.look_again(walk, span.first)?,
         }
         Ok(true)
+    }
+
+    fn load_one(&mut self, walk: &Walk, one: usize) -> Result<Read, StoreError> {
+        walk.sources.get(one).map_or(Ok(Read::Damaged), |source| self.load(source))
     }
 
     /// Takes the hours of a day into buckets. Samples are read of those of which the index does not say enough.
@@ -254,7 +304,7 @@ impl<'r> Rows<'r> {
             // From one that cannot be read on, the samples themselves say all.
             let end = part.as_ref().map_or(usize::MAX, |part| part.end);
             let first = part.as_ref().map_or(row.first, |part| part.span.first);
-            if part.is_ok_and(|part| walk.out.take_summary(part.span, Some(&part.summary))) {
+            if part.is_ok_and(|part| walk.take_summary(part.span, Some(&part.summary))) {
                 done = end;
                 continue;
             }
@@ -270,7 +320,9 @@ impl<'r> Rows<'r> {
 
     /// The samples of a topic are elsewhere now from a time on; all before it were given out.
     fn look_again(&mut self, walk: &mut Walk, time: Timestamp) -> Result<(), StoreError> {
+        walk.add_before(time);
         walk.from = walk.out.resume(time);
+        walk.editor.iter_mut().for_each(|editor| editor.rewind(walk.from));
         (_, walk.sources) = self.sources(walk.number, &walk.topic, walk.from)?;
         walk.sweep = Sweep::new(&walk.sources.iter().map(Source::span).collect::<Vec<_>>());
         Ok(())
@@ -279,61 +331,11 @@ impl<'r> Rows<'r> {
     fn load(&mut self, source: &Source) -> Result<Read, StoreError> {
         self.chunks.read(&self.reader.index, source)
     }
-
-    /// The number that stands at a time: the last one before it that is not bad.
-    fn standing(
-        &mut self,
-        number: Option<u32>,
-        heads: &[Arc<Column>],
-        from: Timestamp,
-    ) -> Result<Option<f64>, StoreError> {
-        let mut found: Vec<(Timestamp, f64)> = heads.iter().filter_map(|column| last_before(column, from)).collect();
-        let (mut until, latest) = (from, |found: &[(Timestamp, f64)]| found.iter().map(|(time, _)| *time).max());
-        // Day by day backward, until no earlier day can have a later one.
-        while let Some(number) = number
-            && let Some(day) = self.reader.index.day_before(number, until)?
-            && latest(&found).is_none_or(|time| time < day.later(DAY).min(until))
-        {
-            let sources = self.reader.index.chunks(number, day, until)?.into_iter().flat_map(Source::of);
-            for source in sources.filter(|source| source.span().first < from) {
-                match source.summary().map(|summary| summary.numbers.map(|numbers| numbers.last)) {
-                    Some(None) => {}
-                    Some(Some(last)) if last.0 < from => found.push(last),
-                    Some(Some(_)) | None => {
-                        if let Read::Column(column) = self.load(&source)? {
-                            found.extend(last_before(&column, from));
-                        }
-                    }
-                }
-            }
-            until = day;
-        }
-        Ok(found.into_iter().max_by_key(|(time, _)| *time).map(|(_, number)| number))
-    }
-}
-
-const DAY: std::time::Duration = std::time::Duration::from_micros(DAY_US.cast_unsigned());
-
-/// The last number of a column before a time, and when.
-fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
-    let before = column.range(0..column.count_before(time));
-    Summary::of(&before).numbers.map(|numbers| numbers.last)
 }
 
 impl Out {
     const fn is_buckets(&self) -> bool {
         matches!(self, Self::Buckets { .. })
-    }
-
-    /// Takes what is known of samples that share their time with no other, where that is enough.
-    fn take_summary(&mut self, span: Span, summary: Option<&Summary>) -> bool {
-        let Self::Buckets { buckets, aggregate, .. } = self else { return false };
-        let Some(summary) = summary.filter(|summary| aggregate.needs().fits(summary) && buckets.frame().holds(span))
-        else {
-            return false;
-        };
-        buckets.add_summary(span.first, summary);
-        true
     }
 
     /// From where on samples are wanted again, when all before a time was taken.
@@ -346,7 +348,42 @@ impl Out {
 }
 
 impl Walk {
+    /// Takes samples as they were recorded.
     fn take(&mut self, column: Arc<Column>) {
+        let marked = match &mut self.editor {
+            Some(editor) => editor.take(column),
+            None => Marked { column, marks: VecDeque::new() },
+        };
+        self.take_shown(marked);
+    }
+
+    /// Takes what is known of samples that share their time with no other, where that is enough.
+    fn take_summary(&mut self, span: Span, summary: Option<&Summary>) -> bool {
+        let Out::Buckets { buckets, aggregate, .. } = &mut self.out else { return false };
+        let fits = |summary: &&Summary| aggregate.needs().fits(summary) && buckets.frame().holds(span);
+        let Some(summary) = summary.filter(fits) else { return false };
+        if let Some(editor) = &mut self.editor {
+            if !editor.edits().spares(span) {
+                return false;
+            }
+            buckets.add_samples(&editor.before(span.first).column);
+        }
+        buckets.add_summary(span.first, summary);
+        true
+    }
+
+    /// Takes the samples that edits add before a time; says whether there were some.
+    fn add_before(&mut self, time: Timestamp) -> bool {
+        let Some(editor) = &mut self.editor else { return false };
+        let added = editor.before(time);
+        let is_some = !added.column.is_empty();
+        if is_some {
+            self.take_shown(added);
+        }
+        is_some
+    }
+
+    fn take_shown(&mut self, Marked { column, marks }: Marked) {
         match &mut self.out {
             Out::Buckets { buckets, .. } => {
                 let start = column.count_before(self.from);
@@ -356,8 +393,10 @@ impl Walk {
                     buckets.add_samples(&column.range(start..column.len()));
                 }
             }
-            Out::Samples { ready, .. } => {
+            Out::Samples { ready, marks: of_ready, .. } => {
                 let (start, end) = (column.count_before(self.from), column.count_before(self.to));
+                *of_ready = marks;
+                of_ready.drain(..start.min(of_ready.len()));
                 *ready = Samples::new(column, start..end.max(start));
             }
         }
@@ -375,7 +414,8 @@ impl Walk {
 
     /// The samples that come next, so many at most; or a row.
     fn piece(&mut self, count_max: usize) -> Option<Piece> {
-        if let Out::Samples { ready, .. } = &mut self.out
+        if let Out::Samples { ready, marks, .. } = &mut self.out
+            && marks.is_empty()
             && ready.time().is_some_and(|time| self.skip.is_none_or(|(place, _)| place < time.micros()))
             && let Some(column) = ready.cut(count_max.min(PIECE_SAMPLES_MAX))
         {
@@ -388,8 +428,9 @@ impl Walk {
 
     fn row(&mut self) -> Option<Row> {
         match &mut self.out {
-            Out::Samples { ready, last } => {
+            Out::Samples { ready, marks, last } => {
                 for sample in ready {
+                    let edited = marks.pop_front().filter(|id| *id != 0);
                     let time_us = sample.time.micros();
                     let number = last.filter(|(time, _)| *time == time_us).map_or(0, |(_, number)| number + 1);
                     *last = Some((time_us, number));
@@ -398,7 +439,7 @@ impl Walk {
                     }
                     let is_payload = matches!(sample.datum, Datum::Opaque(_));
                     let point = Point { value: sample.datum.into_value(), quality: sample.quality, time: sample.time };
-                    return Some(Row { is_payload, ..row(&self.topic, point, 1, number) });
+                    return Some(Row { is_payload, edited, ..row(&self.topic, point, 1, number) });
                 }
                 None
             }
@@ -406,7 +447,7 @@ impl Walk {
                 if let Some(row) = filler.as_mut().and_then(|filler| filler.poll()) {
                     return Some(row);
                 }
-                let next = buckets.poll().map(|(start, found)| bucket_row(&self.topic, start, found));
+                let next = buckets.poll().map(|shown| bucket_row(&self.topic, shown));
                 match (next, filler.as_mut()) {
                     (row, None) => return row,
                     (Some(row), Some(filler)) => filler.push(row),
@@ -418,11 +459,11 @@ impl Walk {
     }
 }
 
-fn bucket_row(topic: &Topic, start: Timestamp, found: Aggregated) -> Row {
+fn bucket_row(topic: &Topic, (start, found, edited): Shown) -> Row {
     let point = Point { value: found.datum.into_value(), quality: found.quality, time: start };
-    row(topic, point, found.count, 0)
+    Row { edited, ..row(topic, point, found.count, 0) }
 }
 
 fn row(topic: &Topic, point: Point, count: u64, number: u64) -> Row {
-    Row { topic: topic.clone(), point, is_payload: false, count, number }
+    Row { topic: topic.clone(), point, is_payload: false, count, number, edited: None }
 }

@@ -9,7 +9,9 @@ use super::instant::Latest;
 use super::question::HistoryQuery;
 use super::reader::HistoryReader;
 use super::rows::Rows;
+use crate::edits::ActiveEdits;
 use std::iter::Peekable;
+use std::sync::Arc;
 use tieline_core::{Body, Timestamp, Topic};
 use tieline_series::{Frame, Grid, STATES_MAX, Sample, StateTime, StateTimes};
 use tieline_store::{StateRow, StoreError};
@@ -19,6 +21,7 @@ pub struct States<'r> {
     before: Peekable<Latest<'r>>,
     rows: Peekable<Rows<'r>>,
     frame: Frame,
+    edits: Arc<ActiveEdits>,
     walk: Option<Walk>,
     left: u64,
 }
@@ -39,7 +42,8 @@ impl<'r> States<'r> {
         let before = Latest::new(reader, &query.topics, instant, |_| true)?.peekable();
         let samples = HistoryQuery { from: query.from, to: query.to, ..HistoryQuery::of_several(query.topics) };
         let rows = Rows::new(reader, samples)?.peekable();
-        Ok(Self { before, rows, frame: Frame { from, to, grid }, walk: None, left })
+        let (edits, frame) = (reader.edits()?, Frame { from, to, grid });
+        Ok(Self { before, rows, frame, edits, walk: None, left })
     }
 
     fn find(&mut self) -> Result<Option<StateRow>, StoreError> {
@@ -50,7 +54,12 @@ impl<'r> States<'r> {
                 continue;
             };
             if let Some(time) = walk.times.poll() {
-                return Ok(Some(row(&walk.topic, time)));
+                let row = row(&walk.topic, time);
+                let edited = self.edits.of(&row.topic).and_then(|edits| {
+                    let (from, to) = self.frame.bucket(row.start.max(self.frame.from))?;
+                    edits.last_between(from.max(self.frame.from), to)
+                });
+                return Ok(Some(StateRow { edited, ..row }));
             }
             if walk.is_finished {
                 self.walk = None;
@@ -76,12 +85,12 @@ impl<'r> States<'r> {
             Some(Err(_)) => return self.rows.next().transpose().map(|_| None),
             None => None,
         };
-        let is_earlier = |found: &Result<(Topic, Sample), StoreError>| {
-            found.as_ref().map_or(true, |(topic, _)| of_rows.as_ref().is_none_or(|of_rows| topic <= of_rows))
+        let is_earlier = |found: &Result<(Topic, Sample, Option<u64>), StoreError>| {
+            found.as_ref().map_or(true, |(topic, ..)| of_rows.as_ref().is_none_or(|of_rows| topic <= of_rows))
         };
         let before = self.before.next_if(is_earlier).transpose()?;
-        let Some(topic) = before.as_ref().map(|(topic, _)| topic.clone()).or(of_rows) else { return Ok(None) };
-        let times = StateTimes::new(self.frame.clone(), before.as_ref().map(|(_, sample)| sample));
+        let Some(topic) = before.as_ref().map(|(topic, ..)| topic.clone()).or(of_rows) else { return Ok(None) };
+        let times = StateTimes::new(self.frame.clone(), before.as_ref().map(|(_, sample, _)| sample));
         Ok(Some(Walk { topic, times, is_finished: false }))
     }
 }
@@ -91,7 +100,7 @@ fn row(topic: &Topic, time: StateTime) -> StateRow {
     let seconds = time.micros as f64 / 1e6;
     let share = if time.bucket_micros == 0 { 0.0 } else { time.micros as f64 / time.bucket_micros as f64 };
     let state = time.state.map(tieline_series::Datum::into_value);
-    StateRow { topic: topic.clone(), start: time.start, state, seconds, share, count: time.entered }
+    StateRow { topic: topic.clone(), start: time.start, state, seconds, share, count: time.entered, edited: None }
 }
 
 impl Iterator for States<'_> {

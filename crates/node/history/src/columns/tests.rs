@@ -6,7 +6,7 @@ use super::live::Live;
 use super::reader::{HistoryReader, HistorySource};
 use super::{Columns, folder_of};
 use crate::store::{Deleted, Deleting, Deletion, Entry, Progress, Retention, Store};
-use crate::{Aggregate, Fill, HistoryQuery, Order, StoreError};
+use crate::{Aggregate, EditError, Fill, HistoryQuery, Order, StoreError};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,10 @@ use tieline_core::{
 };
 use tieline_journal::Seq;
 use tieline_series::Sample;
-use tieline_store::{Answer as _, DAY_US, Fields, FolderStorage, OLDER_FILE, Piece, Place, Row, StateRow};
+use tieline_store::{
+    Answer as _, DAY_US, EditKind, EditQuery, EditRecord, Ended, Fields, FolderStorage, NewEdit, OLDER_FILE, Piece,
+    Place, Row, StateRow,
+};
 
 const MEMORY: usize = 1 << 20;
 const FILE: u64 = 1 << 20;
@@ -90,6 +93,7 @@ fn rows_of(piece: Piece) -> Vec<Row> {
                 is_payload: false,
                 count: 1,
                 number: 0,
+                edited: None,
             };
             column.iter().map(row).collect()
         }
@@ -819,6 +823,7 @@ fn a_deletion_that_is_killed_is_finished_when_it_is_asked_for_again() {
             calls_left: Arc::default(),
             store: None,
             journal: secrets(),
+            edits: Vec::new(),
             deleted: HashSet::new(),
             last: 3,
             now,
@@ -880,6 +885,10 @@ enum Act {
     Compact,
     /// Samples of a topic, from a time on and for so long, are deleted.
     Delete(u8, i64, i64),
+    /// An edit of a topic, from a time on and for so long; a value for those that give one.
+    Edit(u8, EditKind, i64, i64, i8),
+    /// One of the edits is undone.
+    Undo(usize),
     /// The process ends, and another starts.
     Restart,
     /// The disk fails from so many calls on, until the process was started again.
@@ -890,8 +899,13 @@ fn act() -> impl Strategy<Value = Act> {
     // Times close to the boundaries of hours and days, and everywhere else.
     let near = prop_oneof![3 => -40..40_i64, 2 => 3_600_000_000 - 20..3_600_000_020_i64, 1 => 86_400_000_000 - 20..86_400_000_020_i64];
     let time = prop_oneof![8 => near, 1 => -300_000_000_000..300_000_000_000_i64];
+    let length = prop_oneof![4 => 1..30_i64, 1 => 0..4_000_000_000_i64];
+    let kind = prop::sample::select(EditKind::ALL.map(|(_, kind)| kind).to_vec());
     prop_oneof![
-        8 => prop::collection::vec((0..3_u8, time, -3..3_i8), 0..30).prop_map(Act::Record),
+        8 => prop::collection::vec((0..3_u8, time.clone(), -3..3_i8), 0..30).prop_map(Act::Record),
+        4 => (0..3_u8, kind, time, length, 10..20_i8)
+            .prop_map(|(topic, kind, from, length, value)| Act::Edit(topic, kind, from, length, value)),
+        1 => (0..20_usize).prop_map(Act::Undo),
         2 => Just(Act::SealAll),
         1 => Just(Act::Relieve),
         2 => Just(Act::Compact),
@@ -902,6 +916,9 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
+/// Samples as they are shown, and the edit that changed each last.
+type Marked = Vec<((i64, Value, Quality), Option<u64>)>;
+
 /// A store, and the journal that a node would have beside it.
 struct World {
     folder: TempDir,
@@ -909,6 +926,7 @@ struct World {
     calls_left: Arc<AtomicU32>,
     store: Option<Columns<Dying>>,
     journal: Vec<Entry>,
+    edits: Vec<EditRecord>,
     /// What was deleted of it.
     deleted: HashSet<usize>,
     last: u64,
@@ -994,11 +1012,64 @@ impl World {
                 self.start();
                 return true;
             }
+            Act::Edit(topic, kind, from, length, value) => {
+                self.edit((*topic, *kind), (*from, *length), *value);
+                return true;
+            }
+            Act::Undo(place) => {
+                self.undo(*place);
+                return true;
+            }
         };
         if done.is_err() {
             self.start();
         }
         done.is_ok()
+    }
+
+    fn edit(&mut self, (topic, kind): (u8, EditKind), (from, length): (i64, i64), value: i8) {
+        let length = if kind == EditKind::Insert { 1 } else { length.max(1) };
+        let is_even = value % 2 == 0;
+        let quality = match kind {
+            EditKind::Quality => Some(if is_even { Quality::AWAY } else { Quality::STALE }),
+            EditKind::Value | EditKind::Insert => is_even.then(|| Quality::GOOD.with_validity(Validity::Bad)),
+            EditKind::Exclude | EditKind::Annotation => None,
+        };
+        let new = NewEdit {
+            topic: Topic::new(NAMES[usize::from(topic)]).unwrap(),
+            kind,
+            from: at(from),
+            to: at(from + length),
+            value: matches!(kind, EditKind::Value | EditKind::Insert).then(|| Value::Int(value.into())),
+            quality,
+            text: (kind == EditKind::Annotation).then(|| "said".to_owned()),
+            who: "anna".into(),
+            made: self.now,
+            why: "a test".into(),
+        };
+        match self.source.make_edit(new.clone()) {
+            Ok(record) => {
+                assert_eq!((record.id, &record.edit), (self.edits.len() as u64 + 1, &new));
+                self.edits.push(record);
+            }
+            // The topic has no history yet.
+            Err(EditError::Wrong(words)) => assert!(words.contains("has no history"), "{words}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn undo(&mut self, place: usize) {
+        let end = Ended { who: "ben".into(), time: self.now, why: "it was right".into() };
+        let done = self.source.undo_edit(place as u64 + 1, end.clone());
+        match (self.edits.get_mut(place), done) {
+            (Some(edit), Ok(record)) => {
+                assert!(edit.ended.replace(end).is_none());
+                assert_eq!(record, *edit);
+            }
+            (Some(edit), Err(EditError::Over(..))) => assert!(edit.ended.is_some()),
+            (None, Err(EditError::Unknown(_))) => {}
+            (_, done) => panic!("{done:?}"),
+        }
     }
 
     /// Deletes until it is done, whatever dies meanwhile.
@@ -1012,7 +1083,16 @@ impl World {
             match store.delete(&what, &mut deleting, self.now) {
                 Ok(Progress::More) => {}
                 Ok(Progress::Waits) => std::thread::yield_now(),
-                Ok(Progress::Done) => break,
+                Ok(Progress::Done) => {
+                    let is_within =
+                        |edit: &NewEdit| edit.topic.as_str() == topic && edit.from >= at(from) && edit.to <= at(to);
+                    for record in self.edits.iter_mut().filter(|record| is_within(&record.edit)) {
+                        (record.is_erased, record.edit.value, record.edit.text) = (true, None, None);
+                        let why = format!("samples were deleted from {} to {}", at(from), at(to));
+                        record.ended.get_or_insert(Ended { who: "history delete".into(), time: self.now, why });
+                    }
+                    break;
+                }
                 Err(_) => {
                     self.start();
                     deleting = Deleting::default();
@@ -1021,8 +1101,44 @@ impl World {
         }
     }
 
-    /// All samples of a topic, settled.
+    /// All samples of a topic as they are shown, and the edit that changed each last.
+    fn expect_marked(&self) -> BTreeMap<String, Marked> {
+        let mut topics: BTreeMap<String, Marked> = self
+            .expect_raw()
+            .into_iter()
+            .map(|(topic, all)| (topic, all.into_iter().map(|sample| (sample, None)).collect()))
+            .collect();
+        for EditRecord { id, edit, .. } in self.edits.iter().filter(|record| record.ended.is_none()) {
+            let (from, to) = (edit.from.micros(), edit.to.micros());
+            let all = topics.entry(edit.topic.to_string()).or_default();
+            match edit.kind {
+                EditKind::Annotation => {}
+                EditKind::Exclude => all.retain(|((time, ..), _)| !(from..to).contains(time)),
+                EditKind::Insert => {
+                    let sample = (from, edit.value.clone().unwrap(), edit.quality.unwrap_or_default());
+                    all.push((sample, Some(*id)));
+                    all.sort_by_key(|((time, ..), _)| *time);
+                }
+                EditKind::Value | EditKind::Quality => {
+                    for (sample, by) in all.iter_mut().filter(|((time, ..), _)| (from..to).contains(time)) {
+                        sample.1 = edit.value.clone().unwrap_or(sample.1.clone());
+                        sample.2 = edit.quality.unwrap_or(sample.2);
+                        *by = Some(*id);
+                    }
+                }
+            }
+        }
+        topics.retain(|_, all| !all.is_empty());
+        topics
+    }
+
     fn expect(&self) -> BTreeMap<String, Vec<(i64, Value, Quality)>> {
+        let plain = |all: Marked| all.into_iter().map(|(sample, _)| sample).collect();
+        self.expect_marked().into_iter().map(|(topic, all)| (topic, plain(all))).collect()
+    }
+
+    /// All samples of a topic as they were recorded, settled.
+    fn expect_raw(&self) -> BTreeMap<String, Vec<(i64, Value, Quality)>> {
         let mut topics: BTreeMap<String, Vec<(i64, Value, Quality)>> = BTreeMap::new();
         for (_, entry) in self.journal.iter().enumerate().filter(|(place, _)| !self.deleted.contains(place)) {
             let Body::Point(point) = &entry.body else { panic!("points only") };
@@ -1040,7 +1156,7 @@ impl World {
 fn latest(reader: &HistoryReader, filter: &str, micros: i64) -> Vec<(String, (i64, Value, Quality))> {
     let found = reader.at(&Filter::new(filter).unwrap(), at(micros), |_| true).unwrap();
     let plain = |sample: Sample| (sample.time.micros(), sample.datum.into_value(), sample.quality);
-    found.map(Result::unwrap).map(|(topic, sample)| (topic.to_string(), plain(sample))).collect()
+    found.map(Result::unwrap).map(|(topic, sample, _)| (topic.to_string(), plain(sample))).collect()
 }
 
 fn naive_buckets(samples: &[(i64, Value, Quality)], every: i64, aggregate: Aggregate) -> Vec<(i64, String)> {
@@ -1057,14 +1173,49 @@ fn naive_buckets(samples: &[(i64, Value, Quality)], every: i64, aggregate: Aggre
             }
             Aggregate::Last => samples.last()?.1.clone(),
             Aggregate::Count => Value::Int(samples.len() as i64),
+            Aggregate::Percentile(50) => {
+                let mut numbers: Vec<f64> = numbers().collect();
+                numbers.sort_by(f64::total_cmp);
+                let middle = numbers.len().checked_sub(1)? as f64 / 2.0;
+                let [low, high] = [middle.floor(), middle.ceil()].map(|place| numbers[place as usize]);
+                Value::Float(low + (high - low) * middle.fract())
+            }
             _ => panic!("no oracle"),
         })
     };
     buckets.into_iter().filter_map(|(start, samples)| Some((start, format!("{:?}", of(samples)?)))).collect()
 }
 
+/// Each number for as long as it stands, up to the end of its bucket.
+fn naive_time_weighted(samples: &[(i64, Value, Quality)], (from, to): (i64, i64), every: i64) -> Vec<(i64, String)> {
+    let numbers: Vec<(i64, f64)> = samples
+        .iter()
+        .filter(|(.., quality)| quality.validity() != Validity::Bad)
+        .filter_map(|(time, value, _)| Some((*time, value.as_f64()?)))
+        .collect();
+    let within = numbers.iter().filter(|(time, _)| (from..to).contains(time));
+    let mut starts: Vec<i64> = within.map(|(time, _)| time.div_euclid(every) * every).collect();
+    starts.dedup();
+    let bucket = |start: i64| {
+        let (begin, end) = (start.max(from), (start + every).min(to));
+        let standing = numbers.iter().rfind(|(time, _)| *time < begin).map(|(_, number)| (begin, *number));
+        let own = numbers.iter().copied().filter(|(time, _)| (begin..end).contains(time));
+        let all: Vec<(i64, f64)> = standing.into_iter().chain(own.clone()).collect();
+        let ends = all.iter().skip(1).map(|(time, _)| *time).chain([end]);
+        let parts: Vec<(f64, f64)> = all
+            .iter()
+            .zip(ends)
+            .map(|((time, number), end)| ((end - time) as f64 * number, (end - time) as f64))
+            .collect();
+        let (area, width) = parts.iter().fold((0.0, 0.0), |(area, width), part| (area + part.0, width + part.1));
+        let mean = own.clone().map(|(_, number)| number).sum::<f64>() / own.count() as f64;
+        (start, format!("{:?}", Value::Float(if width > 0.0 { area / width } else { mean })))
+    };
+    starts.into_iter().map(bucket).collect()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn whatever_happens_the_store_answers_as_its_samples_do(
         acts in prop::collection::vec(act(), 1..25),
@@ -1075,7 +1226,7 @@ proptest! {
     ) {
         let folder = tempfile::tempdir().unwrap();
         let source = HistorySource::new(folder.path());
-        let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), deleted: HashSet::new(), last: 0, now: at(400_000_000_000) };
+        let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), edits: Vec::new(), deleted: HashSet::new(), last: 0, now: at(400_000_000_000) };
         world.start();
         for act in &acts {
             world.act(act);
@@ -1100,7 +1251,25 @@ proptest! {
         let rows = ask(&reader, HistoryQuery { order: Order::Time, ..all("#") });
         let rows: Vec<_> = rows.into_iter().map(|row| (row.point.time.micros(), row.topic.to_string(), row.point.value)).collect();
         prop_assert_eq!(rows, in_order);
-        for (topic, samples) in world.expect() {
+        let trail = EditQuery {
+            topics: Filter::new("#").unwrap(), from: at(i64::MIN), to: at(i64::MAX), who: None, kind: None, active: None, before: None,
+            limit: 1000,
+        };
+        let mut trail = world.source.edits(&trail).unwrap().0;
+        trail.reverse();
+        prop_assert_eq!(&trail, &world.edits);
+        // What was recorded stays as it is.
+        let raw = world.source.reader().unwrap().or_raw(true);
+        let mut recorded: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for row in ask(&raw, all("#")) {
+            prop_assert_eq!(row.edited, None);
+            recorded.entry(row.topic.to_string()).or_default().push((row.point.time.micros(), row.point.value, row.point.quality));
+        }
+        prop_assert_eq!(recorded, world.expect_raw());
+        for (topic, marked) in world.expect_marked() {
+            let marks: Vec<Option<u64>> = ask(&reader, all(&topic)).iter().map(|row| row.edited).collect();
+            prop_assert_eq!(&marks, &marked.iter().map(|(_, by)| *by).collect::<Vec<_>>());
+            let samples: Vec<_> = marked.into_iter().map(|(sample, _)| sample).collect();
             let query = || all(&topic);
             let rows = |query| ask(&reader, query).into_iter().map(|row| (row.point.time.micros(), row.point.value, row.point.quality));
             prop_assert_eq!(rows(query()).collect::<Vec<_>>(), samples.clone());
@@ -1112,10 +1281,14 @@ proptest! {
                 prop_assert_eq!(found, last, "at {}", instant);
             }
             let (from, to) = (from, from + length);
+            let standing = samples.clone();
             let within: Vec<_> = samples.into_iter().filter(|(time, ..)| (from..to).contains(time)).collect();
             let ranged = || HistoryQuery { from: Some(at(from)), to: Some(at(to)), ..query() };
             prop_assert_eq!(rows(ranged()).collect::<Vec<_>>(), within.clone());
-            for aggregate in [Aggregate::Sum, Aggregate::Max, Aggregate::Last, Aggregate::Count] {
+            let weighted = HistoryQuery { every: Some(Duration::from_micros(every.unsigned_abs())), aggregate: Aggregate::TimeWeighted, ..ranged() };
+            let found: Vec<_> = rows(weighted).map(|(start, value, _)| (start, format!("{value:?}"))).collect();
+            prop_assert_eq!(found, naive_time_weighted(&standing, (from, to), every), "time weighted");
+            for aggregate in [Aggregate::Sum, Aggregate::Max, Aggregate::Last, Aggregate::Count, Aggregate::Percentile(50)] {
                 let asked = HistoryQuery { every: Some(Duration::from_micros(every.unsigned_abs())), aggregate, ..ranged() };
                 let found: Vec<_> = rows(asked).map(|(start, value, _)| (start, format!("{value:?}"))).collect();
                 prop_assert_eq!(found, naive_buckets(&within, every, aggregate), "{:?}", aggregate);

@@ -11,6 +11,7 @@ use crate::columns::folder_of;
 use crate::columns::parts;
 use crate::columns::reader::HistoryReader;
 use crate::columns::source::read_part;
+use crate::edits;
 use crate::store::StoreError;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,9 +21,9 @@ use tieline_core::{Storage, StorageErrorKind, Timestamp, Topic};
 use tieline_journal::{Item, Reader, Seq};
 use tieline_series::Chunk;
 use tieline_store::{
-    ChunkRow, ClosedDay, DayFile, Extent, FileRow, FolderStorage, INDEX_FILE, Index, IndexReader, JOURNAL_FOLDER,
-    NamedFile, Salvage, StoreError as FileError, WrittenDay, day_file_check, file_name, history_files, read_chunk,
-    read_names,
+    ChunkRow, ClosedDay, DayFile, EDITS_FILE, EditFile, Extent, FileRow, FolderStorage, INDEX_FILE, Index, IndexReader,
+    JOURNAL_FOLDER, NamedFile, Salvage, StoreError as FileError, WrittenDay, day_file_check, file_name, history_files,
+    read_chunk, read_names,
 };
 
 /// The index while it is made.
@@ -45,6 +46,8 @@ pub struct RepairedHistory {
     pub removed_chunks: u64,
     /// Samples that are lost with them.
     pub lost_samples: u64,
+    /// Edits and annotations that are kept, those that were undone among them.
+    pub edits: u64,
     /// Bytes of files of which nothing says what they are.
     pub unnamed_bytes: u64,
     /// What was found, and is removed or made again.
@@ -63,7 +66,9 @@ pub fn repair(data: &Path, watch: Watch<'_>) -> Result<RepairedHistory, StoreErr
         done.faults.push(Fault { chunk: None, topic: None, what });
         rebuild(data, &mut done, watch)?;
     }
+    repair_edits(data, &mut done)?;
     let seen = HistoryReader::open(data)?.verify(watch)?;
+    done.edits = seen.edits;
     let rows: Vec<ChunkRow> = seen.faults.iter().filter_map(|fault| fault.chunk.clone()).collect();
     let mut index = Index::open(&path)?;
     let removed = index.remove(&rows)?;
@@ -82,6 +87,43 @@ pub fn repair(data: &Path, watch: Watch<'_>) -> Result<RepairedHistory, StoreErr
         (done.chunks, done.samples) = (more.chunks, more.samples);
     }
     Ok(done)
+}
+
+/// Keeps the edits that can be read of a damaged database.
+fn repair_edits(data: &Path, done: &mut RepairedHistory) -> Result<(), StoreError> {
+    let folder = folder_of(data);
+    let path = folder.join(EDITS_FILE);
+    let found = match edits::reading(data).and_then(|file| file.map_or(Ok(Vec::new()), |file| file.faults())) {
+        Ok(faults) => faults.into_iter().next(),
+        Err(error @ FileError::Newer(..)) => return Err(error.into()),
+        Err(error) => Some(error.to_string()),
+    };
+    let Some(what) = found else { return Ok(()) };
+    let (readable, _) = EditFile::reading(&path).map(|file| file.readable()).unwrap_or_default();
+    let failed = |error: std::io::Error| StoreError::Failed(error.into());
+    for part in ["", "-wal", "-shm"] {
+        remove(&folder.join(format!("{EDITS_FILE}.new{part}"))).map_err(failed)?;
+    }
+    let new = folder.join(format!("{EDITS_FILE}.new"));
+    let file = EditFile::open(&new)?;
+    readable.iter().try_for_each(|record| file.restore(record))?;
+    file.close()?;
+    for part in ["", "-wal", "-shm"] {
+        match fs::rename(folder.join(format!("{EDITS_FILE}{part}")), folder.join(format!("{EDITS_FILE}.damaged{part}")))
+        {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    File::open(&new).and_then(|file| file.sync_all()).map_err(failed)?;
+    fs::rename(&new, &path).map_err(failed)?;
+    File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    let what = format!(
+        "{EDITS_FILE}: {what}; {} edits can be read, the damaged file is {EDITS_FILE}.damaged now",
+        readable.len()
+    );
+    done.faults.push(Fault { chunk: None, topic: None, what });
+    Ok(())
 }
 
 /// Removes files of which no chunk is left, and expects of others what is there.

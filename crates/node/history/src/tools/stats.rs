@@ -5,7 +5,7 @@ use crate::columns::reader::HistoryReader;
 use crate::store_thread::utc;
 use std::collections::{BTreeMap, HashMap};
 use tieline_core::{Filter, Storage, StorageErrorKind, Timestamp, Topic};
-use tieline_store::{FileRow, StoreError, TopicSums, file_name};
+use tieline_store::{EditCounts, FileRow, StoreError, TopicSums, file_name};
 
 /// What a topic takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,9 @@ pub struct Taken {
     pub waiting: u64,
     /// Samples of chunks whose file is lost or ends before them.
     pub damaged: u64,
-    /// The times of the first and the last sample.
+    /// Edits and annotations that are not undone.
+    pub edits: u64,
+    /// The times of the first and the last sample, those that edits add among them.
     pub span: Option<(Timestamp, Timestamp)>,
 }
 
@@ -45,6 +47,8 @@ pub struct HistoryStats {
     pub index_bytes: u64,
     /// The rules of retention, in their order, with that of all other topics; none where there are no rules.
     pub rules: Vec<RuleStats>,
+    /// Edits and annotations of all topics.
+    pub edits: EditCounts,
 }
 
 impl HistoryReader {
@@ -53,7 +57,8 @@ impl HistoryReader {
     /// # Errors
     /// A file failed.
     pub fn stats(&self, filter: &Filter, limit: usize) -> Result<HistoryStats, StoreError> {
-        let mut stats = HistoryStats { index_bytes: self.index.bytes()?, ..HistoryStats::default() };
+        let mut stats =
+            HistoryStats { index_bytes: self.index.bytes()?, edits: self.edit_counts()?, ..HistoryStats::default() };
         let (mut storage, mut damaged) = (self.files(), HashMap::<u32, u64>::new());
         for row in self.index.files()? {
             let FileRow { number, bytes, day } = row.row;
@@ -81,7 +86,7 @@ impl HistoryReader {
         for (number, topic) in known {
             let TopicSums { chunks, samples, bytes, span } = self.index.sums(number)?;
             let damaged = damaged.get(&number).copied().unwrap_or_default();
-            let mut taken = Taken { samples, chunks, bytes, damaged, span, waiting: 0 };
+            let mut taken = Taken { samples, chunks, bytes, damaged, span, waiting: 0, edits: 0 };
             taken.add(waiting.get(&number).copied().unwrap_or_default());
             topics.insert(topic, taken);
         }
@@ -90,7 +95,11 @@ impl HistoryReader {
                 topics.entry(topic).or_default().add(Taken::waiting(column.len() as u64, column.ends()));
             }
         }
-        topics.retain(|_, taken| taken.samples + taken.waiting > 0);
+        let edits = self.edits()?;
+        for (topic, count, span) in edits.all().filter(|(topic, ..)| filter.matches(topic)) {
+            topics.entry(topic.clone()).or_default().add(Taken { edits: count, span, ..Taken::default() });
+        }
+        topics.retain(|_, taken| taken.samples + taken.waiting + taken.edits > 0);
         stats.topic_count = topics.len() as u64;
         topics.values().for_each(|taken| stats.total.add(*taken));
         stats.topics = topics.into_iter().collect();
@@ -103,7 +112,7 @@ impl HistoryReader {
 impl Taken {
     /// Samples that may be in no chunk.
     pub(crate) const fn waiting(samples: u64, span: Option<(Timestamp, Timestamp)>) -> Self {
-        Self { samples: 0, chunks: 0, bytes: 0, waiting: samples, damaged: 0, span }
+        Self { samples: 0, chunks: 0, bytes: 0, waiting: samples, damaged: 0, edits: 0, span }
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -112,6 +121,7 @@ impl Taken {
         self.bytes += other.bytes;
         self.waiting += other.waiting;
         self.damaged += other.damaged;
+        self.edits += other.edits;
         self.span = match (self.span, other.span) {
             (Some((first, last)), Some((others_first, others_last))) => {
                 Some((first.min(others_first), last.max(others_last)))

@@ -5,13 +5,14 @@ use super::Watch;
 use crate::columns::parts;
 use crate::columns::reader::HistoryReader;
 use crate::columns::source::{Loaded, Loader};
+use crate::edits;
 use std::collections::HashMap;
 use std::fmt;
 use tieline_core::{Storage, StorageErrorKind, Timestamp, Topic};
 use tieline_series::{Chunk, Column, Summary};
 use tieline_store::{
-    ChunkRow, DAY_US, FileRow, FolderStorage, KnownFile, StoreError, WrittenDay, day_file_check, file_name, read_chunk,
-    read_names,
+    ChunkRow, DAY_US, EDITS_FILE, FileRow, FolderStorage, KnownFile, StoreError, WrittenDay, day_file_check, file_name,
+    read_chunk, read_names,
 };
 
 /// Faults that are listed; more are counted.
@@ -66,6 +67,8 @@ pub struct VerifiedHistory {
     pub overlaps: u64,
     /// Bytes behind the last chunk of a file, which were never committed. This is no fault.
     pub uncommitted_bytes: u64,
+    /// Edits and annotations, those that were undone among them.
+    pub edits: u64,
     /// Samples that cannot be read.
     pub lost_samples: u64,
     /// How many faults there are.
@@ -90,6 +93,18 @@ impl VerifiedHistory {
 }
 
 impl HistoryReader {
+    fn verify_edits(&self, seen: &mut VerifiedHistory) {
+        let found = edits::reading(self.data()).and_then(|file| {
+            let Some(file) = file else { return Ok(Vec::new()) };
+            let faults = file.faults()?;
+            seen.edits = if faults.is_empty() { file.counts()?.all } else { 0 };
+            Ok(faults)
+        });
+        for what in found.unwrap_or_else(|error| vec![error.to_string()]) {
+            seen.fault(Fault { chunk: None, topic: None, what: format!("{EDITS_FILE}: {what}") });
+        }
+    }
+
     /// Reads everything, and compares it with what is said of it. A node may run meanwhile.
     ///
     /// # Errors
@@ -99,6 +114,7 @@ impl HistoryReader {
         for what in self.index.faults()? {
             seen.fault(Fault { chunk: None, topic: None, what: format!("the index: {what}") });
         }
+        self.verify_edits(&mut seen);
         let lost = self.index.without_file()?;
         if lost > 0 {
             let what = format!("the index: {lost} chunks are of files that it does not know");

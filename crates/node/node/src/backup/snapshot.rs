@@ -9,9 +9,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Mutex;
 use tieline_core::Timestamp;
-use tieline_store::{HISTORY_FOLDER, INDEX_FILE, IndexReader, OLDER_FILE, file_name};
+use tieline_store::{EDITS_FILE, EditFile, HISTORY_FOLDER, INDEX_FILE, IndexReader, OLDER_FILE, file_name};
 
-/// Where the copy of the index is until it is in the archive.
+/// Where the copies of the index and of the edits are until they are in the archive.
 const SCRATCH: &str = "backup.tmp";
 /// How often the folder is looked at again while files come and go.
 const ATTEMPTS: usize = 20;
@@ -139,7 +139,24 @@ fn open(data: &Path, scratch: &Path) -> Result<Option<Opened>, BackupError> {
     let file = File::open(&copied).map_err(of(&copied))?;
     let length = file.metadata().map_err(of(&copied))?.len();
     opened.insert(format!("{HISTORY_FOLDER}/{INDEX_FILE}"), (file, length));
+    copy_edits(data, scratch, &mut opened)?;
     Ok(Some(opened))
+}
+
+/// The database of edits, as it is at one moment.
+fn copy_edits(data: &Path, scratch: &Path, opened: &mut Opened) -> Result<(), BackupError> {
+    let edits = data.join(HISTORY_FOLDER).join(EDITS_FILE);
+    if !edits.exists() {
+        return Ok(());
+    }
+    let copied = scratch.join(EDITS_FILE);
+    remove_file(&copied)?;
+    let history = |error: tieline_store::StoreError| BackupError::History(error.to_string());
+    EditFile::reading(&edits).and_then(|file| file.copy_to(&copied)).map_err(history)?;
+    let file = File::open(&copied).map_err(of(&copied))?;
+    let length = file.metadata().map_err(of(&copied))?.len();
+    opened.insert(format!("{HISTORY_FOLDER}/{EDITS_FILE}"), (file, length));
+    Ok(())
 }
 
 fn remove_file(path: &Path) -> Result<(), BackupError> {
@@ -149,7 +166,7 @@ fn remove_file(path: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// The files below a folder that a backup has, but the index.
+/// The files below a folder that a backup has, but the index and the edits.
 fn names(data: &Path) -> Result<Vec<String>, BackupError> {
     let (mut found, mut folders) = (Vec::new(), vec![String::new()]);
     while let Some(folder) = folders.pop() {
@@ -161,7 +178,8 @@ fn names(data: &Path) -> Result<Vec<String>, BackupError> {
         for entry in entries {
             let entry = entry.map_err(of(&path))?;
             let name = format!("{folder}{}", entry.file_name().to_string_lossy());
-            let is_index = name.starts_with(&format!("{HISTORY_FOLDER}/{INDEX_FILE}"));
+            let is_copied = [INDEX_FILE, EDITS_FILE].map(|file| format!("{HISTORY_FOLDER}/{file}"));
+            let is_copied = is_copied.iter().any(|file| name.starts_with(file));
             // What is being written and replaces another file, and the lock.
             let is_passing = name == SCRATCH
                 || name == "lock"
@@ -169,7 +187,7 @@ fn names(data: &Path) -> Result<Vec<String>, BackupError> {
             // A store of an earlier release that is being moved has its log beside it, which changes.
             let is_older = name.starts_with(OLDER_FILE) && !name.starts_with("history.db.moved");
             let kind = entry.file_type().map_err(of(&path))?;
-            if is_index || is_passing {
+            if is_copied || is_passing {
                 continue;
             }
             if is_older {

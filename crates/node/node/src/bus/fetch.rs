@@ -42,6 +42,8 @@ parameters! {
         filter: Filter = "#",
         /// The last values at this time, from history: RFC 3339, or how long ago, as in 24h
         at: Option<Moment>,
+        /// With at: whether edits of the history are left out
+        raw: bool = "false",
         /// Regular expression that topics have to match, too
         select: Option<Expression>,
         /// Levels below those of the filter before its first wildcard; topics with more are left out

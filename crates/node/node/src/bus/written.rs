@@ -52,6 +52,9 @@ pub struct Topic {
     /// When the node took the value; of a value from history, its time
     #[schemars(extend("format" = "date-time"))]
     updated: String,
+    /// The edit of the history that changed it last; absent where none did
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edited: Option<u64>,
 }
 
 /// One page of topics.
@@ -126,6 +129,9 @@ pub struct Sample {
     payload: bool,
     /// Values in the bucket
     count: u64,
+    /// The edit that changed it last, of a bucket the last whose time meets it; absent where none did
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edited: Option<u64>,
     #[serde(flatten)]
     point: Point,
 }
@@ -146,6 +152,9 @@ pub struct StateDuration {
     share: f64,
     /// How often the state was entered
     count: u64,
+    /// The last edit whose time meets the bucket; absent where none does
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edited: Option<u64>,
 }
 
 /// Holds a text against the type that the API's document has of it: nothing is missing, unknown, or of another type.

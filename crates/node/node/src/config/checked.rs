@@ -12,9 +12,9 @@ use super::protocol::Protocol;
 use super::reader::{Document, Section};
 use super::retention::read_retention;
 use super::settings::{
-    COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DATABASES_BYTES_MAX, HISTORY_DURABILITY, HISTORY_ENABLED,
-    HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP, HISTORY_MEMORY_BYTES_MAX, HISTORY_STORE_BYTES_MAX, HTTP_FORWARDED_HEADER,
-    HTTP_LISTEN, NODE_INSECURE_NETWORK, NODE_NAME, NODE_WORKERS,
+    COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DATABASES_BYTES_MAX, HISTORY_DURABILITY, HISTORY_EDITS_MAX,
+    HISTORY_EDITS_PER_TOPIC_MAX, HISTORY_ENABLED, HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP, HISTORY_MEMORY_BYTES_MAX,
+    HISTORY_STORE_BYTES_MAX, HTTP_FORWARDED_HEADER, HTTP_LISTEN, NODE_INSECURE_NETWORK, NODE_NAME, NODE_WORKERS,
 };
 use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
@@ -128,6 +128,10 @@ pub struct HistoryConfig {
     pub store_bytes_max: Option<u64>,
     /// Bytes of the newest samples in memory; above it they are written as chunks.
     pub memory_bytes_max: usize,
+    /// Edits and annotations that are not undone, of all topics.
+    pub edits_max: usize,
+    /// The same of one topic.
+    pub edits_per_topic_max: usize,
     /// Bytes of the journal that are kept for databases alone; above it the oldest are given up.
     pub databases_bytes_max: u64,
     /// How long samples of some topics are kept, and how many of them; the first that matches counts.
@@ -172,6 +176,8 @@ impl Default for Config {
                 keep: Some(HISTORY_KEEP.default),
                 store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.default),
                 memory_bytes_max: HISTORY_MEMORY_BYTES_MAX.default_size(),
+                edits_max: HISTORY_EDITS_MAX.default_size(),
+                edits_per_topic_max: HISTORY_EDITS_PER_TOPIC_MAX.default_size(),
                 databases_bytes_max: HISTORY_DATABASES_BYTES_MAX.default,
                 retention: Vec::new(),
                 databases: Vec::new(),
@@ -289,6 +295,8 @@ fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConf
         keep,
         store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.read(&mut s, doc)),
         memory_bytes_max: HISTORY_MEMORY_BYTES_MAX.read_size(&mut s, doc),
+        edits_max: HISTORY_EDITS_MAX.read_size(&mut s, doc),
+        edits_per_topic_max: HISTORY_EDITS_PER_TOPIC_MAX.read_size(&mut s, doc),
         databases_bytes_max: HISTORY_DATABASES_BYTES_MAX.read(&mut s, doc),
         retention: read_retention(s.array(doc, "retention"), doc, keep),
         databases: read_databases(s.section(doc, "database"), doc, folder),

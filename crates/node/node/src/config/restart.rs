@@ -38,6 +38,8 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
         store_bytes_max,
         memory_bytes_max,
         retention: _,
+        edits_max,
+        edits_per_topic_max,
         databases_bytes_max,
         databases,
     } = history;
@@ -48,6 +50,8 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     note("history.keep", *keep == file.history.keep);
     note("history.store_bytes_max", *store_bytes_max == file.history.store_bytes_max);
     note("history.memory_bytes_max", *memory_bytes_max == file.history.memory_bytes_max);
+    note("history.edits_max", *edits_max == file.history.edits_max);
+    note("history.edits_per_topic_max", *edits_per_topic_max == file.history.edits_per_topic_max);
     note("history.databases_bytes_max", *databases_bytes_max == file.history.databases_bytes_max);
     note("history.database", *databases == file.history.databases);
     note("command", *command == file.command);

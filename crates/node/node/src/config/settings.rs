@@ -80,6 +80,10 @@ pub const HISTORY_KEEP: Span = Span::new("keep", 7_776_000_000, 60_000, 3_153_60
 pub const HISTORY_STORE_BYTES_MAX: Size = Size::new("store_bytes_max", 16 << 30, 1 << 20, 1 << 50);
 /// `history.memory_bytes_max`.
 pub const HISTORY_MEMORY_BYTES_MAX: Size = Size::new("memory_bytes_max", 64 << 20, 1 << 20, 64 << 30);
+/// `history.edits_max`.
+pub const HISTORY_EDITS_MAX: Count = Count::new("edits_max", 100_000, 1, 1_000_000);
+/// `history.edits_per_topic_max`.
+pub const HISTORY_EDITS_PER_TOPIC_MAX: Count = Count::new("edits_per_topic_max", 10_000, 1, 1_000_000);
 /// `history.databases_bytes_max`.
 pub const HISTORY_DATABASES_BYTES_MAX: Size = Size::new("databases_bytes_max", 8 << 30, 1 << 20, 1 << 50);
 /// `history.retention.keep`.

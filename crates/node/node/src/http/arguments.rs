@@ -70,6 +70,32 @@ impl<N: Named> Input for TopicAt<N> {
     }
 }
 
+/// The number of an edit in a path.
+pub struct EditAt(pub u64);
+
+impl<S: Send + Sync> FromRequestParts<S> for EditAt {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(text) = path.map_err(|error| Problem::bad_request(format!("the edit: {}", error.body_text())))?;
+        text.parse().map(Self).map_err(|_| wrong("the edit", &text, "the number of one"))
+    }
+}
+
+impl Input for EditAt {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.parameter(json!({
+            "name": "id",
+            "in": "path",
+            "required": true,
+            "description": "The number of the edit",
+            "schema": { "type": "integer", "minimum": 1 },
+        }));
+        operation.may_fail(400, "The number or the body is wrong");
+    }
+}
+
 /// The entity tag in `If-None-Match`, where there is one.
 pub struct KnownTag(pub Option<String>);
 

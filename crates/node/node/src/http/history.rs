@@ -16,7 +16,7 @@ use tieline_history::{Aggregate, Fill, HistoryQuery, HistorySource, Order, calen
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, of_word, words_schema, write_form};
 use tieline_service::parameters;
-use tieline_store::{Format, Kinds, Place, PlaceError, Row, RowPage, StoreError, export_with};
+use tieline_store::{Extras, Format, Place, PlaceError, Row, RowPage, StoreError, export_with};
 use tokio::sync::oneshot;
 
 /// Topics and filters of a request.
@@ -54,6 +54,10 @@ parameters! {
         format: Form = "json",
         /// Whether each row says what its value is, in a last column or a member `kind`, so that an import takes it exactly
         kinds: bool = "false",
+        /// Whether each row says which edit changed it last, in a last column `edited`; JSON always does
+        edited: bool = "false",
+        /// Whether edits are left out: what was recorded
+        raw: bool = "false",
     }
 }
 
@@ -179,7 +183,7 @@ pub async fn query(
     QueryPairs(asked, pairs): QueryPairs<HistoryAsked>,
 ) -> Result<Rows, Problem> {
     let Form(format) = asked.format;
-    let kinds = if asked.kinds { Kinds::Told } else { Kinds::Untold };
+    let (extras, is_raw) = (Extras { kinds: asked.kinds, edited: asked.edited }, asked.raw);
     let question = question(asked, authenticated.now().utc)?;
     let authorized = reads_all(authenticated, &question.topics).await?;
     let source = source(&authorized.app)?;
@@ -187,7 +191,7 @@ pub async fn query(
     let (tell_next, next) = oneshot::channel();
     let from = question.from;
     let made = pieces::answer(recall, move |gone, out| {
-        let reader = source.reader().map_err(|e| e.to_string())?;
+        let reader = source.reader().map_err(|e| e.to_string())?.or_raw(is_raw);
         let limit = question.limit.and_then(|limit| usize::try_from(limit).ok());
         // What a row is filled with may stand on another page.
         let may_end = matches!(question.fill, Fill::None | Fill::Null);
@@ -197,13 +201,13 @@ pub async fn query(
         let Some(limit) = limit else {
             // Its pieces are read once it is known that there is no next page.
             drop(tell_next);
-            return export_with(&mut rows, format, kinds, || !gone.is_closed(), out)
+            return export_with(&mut rows, format, extras, || !gone.is_closed(), out)
                 .map(drop)
                 .map_err(|e| e.to_string());
         };
         let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
         let _ = tell_next.send(next);
-        export_with(&mut RowPage::from(page), format, kinds, || true, out).map(drop).map_err(|e| e.to_string())
+        export_with(&mut RowPage::from(page), format, extras, || true, out).map(drop).map_err(|e| e.to_string())
     });
     let body = made.await?;
     // The page was whole before its first piece.

@@ -39,6 +39,8 @@ pub struct Gone {
     chunks: u64,
     /// Samples that cannot be read, and are left with the file that has them
     damaged: u64,
+    /// Edits and annotations of that time that were ended, and their values erased
+    edits: u64,
 }
 
 /// Deletes samples; the audit log says who did it, and why.
@@ -81,6 +83,6 @@ pub async fn delete(authenticated: Authenticated, Query(asked): Query<DeletionAs
         noted.await.map_err(|_| "the node is stopping".to_owned()).and(done)
     });
     let done = done.await.map_err(|error| Problem::unavailable(error.to_string()))?;
-    let Deleted { samples, chunks, damaged } = done.map_err(Problem::unavailable)?;
-    Ok(Answer(Gone { status: Done::Ok, samples, chunks, damaged }))
+    let Deleted { samples, chunks, damaged, edits } = done.map_err(Problem::unavailable)?;
+    Ok(Answer(Gone { status: Done::Ok, samples, chunks, damaged, edits }))
 }

@@ -34,6 +34,8 @@ parameters! {
         tz: Option<String>,
         /// Most rows
         limit: Whole<1, ROWS_MAX> = "100000",
+        /// Whether edits are left out: the states that were recorded
+        raw: bool = "false",
         /// How rows are written
         format: Form = "json",
     }
@@ -87,13 +89,13 @@ pub async fn query(
     authenticated: Authenticated,
     QueryPairs(asked, _): QueryPairs<StatesAsked>,
 ) -> Result<Rows, Problem> {
-    let Form(format) = asked.format;
+    let (format, is_raw) = (asked.format.0, asked.raw);
     let question = question(asked, authenticated.now().utc)?;
     let authorized = reads_all(authenticated, &question.topics).await?;
     let source = source(&authorized.app)?;
     let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
     let body = pieces::answer(recall, move |gone, out| {
-        let reader = source.reader().map_err(|error| error.to_string())?;
+        let reader = source.reader().map_err(|error| error.to_string())?.or_raw(is_raw);
         let states = reader.states(question).map_err(|error| error.to_string())?;
         export_states(states.take_while(|_| !gone.is_closed()), format, out)
             .map(drop)

@@ -42,6 +42,12 @@ pub struct Shown {
     day_file_bytes: u64,
     /// Bytes of the index
     index_bytes: u64,
+    /// Edits and annotations of all topics that are not undone
+    edits: u64,
+    /// Edits and annotations that were ever made
+    edits_ever: u64,
+    /// Bytes of their database
+    edits_bytes: u64,
     /// Rules of retention, in their order; the last is of all other topics. Empty without rules
     rules: Vec<RuleShown>,
 }
@@ -130,6 +136,8 @@ struct TakenShown {
     bytes_per_sample: Option<f64>,
     /// Samples of chunks whose file is lost or ends before them
     damaged: u64,
+    /// Edits and annotations that are not undone
+    edits: u64,
     /// Time of the first sample; null without samples
     #[schemars(extend("format" = "date-time"))]
     first: Option<String>,
@@ -141,10 +149,10 @@ struct TakenShown {
 impl From<&Taken> for TakenShown {
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
     fn from(taken: &Taken) -> Self {
-        let Taken { samples, chunks, bytes, waiting, damaged, span } = *taken;
+        let Taken { samples, chunks, bytes, waiting, damaged, edits, span } = *taken;
         let bytes_per_sample = (samples > 0).then(|| (bytes as f64 / samples as f64 * 1000.0).round() / 1000.0);
         let (first, last) = span.map(|(first, last)| (first.to_string(), last.to_string())).unzip();
-        Self { samples, waiting, chunks, bytes, bytes_per_sample, damaged, first, last }
+        Self { samples, waiting, chunks, bytes, bytes_per_sample, damaged, edits, first, last }
     }
 }
 
@@ -164,6 +172,9 @@ impl From<&HistoryStats> for Shown {
             day_file_bytes: stats.day_file_bytes,
             index_bytes: stats.index_bytes,
             rules: stats.rules.iter().map(RuleShown::from).collect(),
+            edits: stats.edits.active,
+            edits_ever: stats.edits.all,
+            edits_bytes: stats.edits.bytes,
         }
     }
 }

@@ -33,6 +33,8 @@ parameters! {
         topic: Vec<Filter>,
         /// Start, inclusive: RFC 3339, or a duration before the present, as in 10m
         from: Moment = "10m",
+        /// Whether edits are left out: the samples that were recorded
+        raw: bool = "false",
     }
 }
 
@@ -92,7 +94,7 @@ impl Output for Events {
 
 /// Samples from a time on, and then each as it is recorded.
 pub async fn tail(authenticated: Authenticated, Query(asked): Query<TailAsked>) -> Result<Events, Problem> {
-    let TailAsked { topic: topics, from } = asked;
+    let TailAsked { topic: topics, from, raw } = asked;
     check_topics(&topics)?;
     let now = authenticated.now().utc;
     let from = from.resolve(now, now);
@@ -104,7 +106,7 @@ pub async fn tail(authenticated: Authenticated, Query(asked): Query<TailAsked>) 
     let (out, events) = mpsc::channel(WAITING_MAX);
     let login = authorized.caller.login();
     tokio::task::spawn_blocking(move || {
-        write(&handle, &source, &topics, from, &out);
+        write(&handle, &source, &topics, (from, raw), &out);
         drop(recall);
     });
     let stream = futures_util::stream::unfold((events, login), |(mut events, mut login)| async {
@@ -126,7 +128,7 @@ fn write(
     handle: &HistoryHandle,
     source: &HistorySource,
     topics: &[Filter],
-    from: Timestamp,
+    from: (Timestamp, bool),
     out: &mpsc::Sender<Event>,
 ) {
     let event = |name: &str, data: String| Event::default().event(name).data(data);

@@ -21,7 +21,7 @@ pub(super) async fn list(
     authenticated: Authenticated,
     mut asked: Fetch,
     select: Option<String>,
-    time: Timestamp,
+    (time, is_raw): (Timestamp, bool),
 ) -> Result<Written<TopicPage>, Problem> {
     let (authorized, reach) = authenticated.reads(std::slice::from_ref(&asked.filter)).await?;
     let source = source(&authorized.app)?;
@@ -31,19 +31,19 @@ pub(super) async fn list(
     asked.select = compiled.transpose()?;
     let caller = authorized.caller;
     let may = move |topic: &str| reach == Reach::All || caller.may(Verb::Read, topic);
-    let body = pieces::answer(recall, move |gone, out| write(&source, &asked, time, may, &gone, out)).await?;
+    let body = pieces::answer(recall, move |gone, out| write(&source, &asked, (time, is_raw), may, &gone, out)).await?;
     Ok(Written::new(body))
 }
 
 fn write(
     source: &HistorySource,
     asked: &Fetch,
-    time: Timestamp,
+    (time, is_raw): (Timestamp, bool),
     may: impl Fn(&str) -> bool,
     gone: &Pieces,
     mut out: BufWriter<Pieces>,
 ) -> Result<(), String> {
-    let reader = source.reader().map_err(|error| error.to_string())?;
+    let reader = source.reader().map_err(|error| error.to_string())?.or_raw(is_raw);
     let latest = reader.at(&asked.filter, time, |topic| asked.asks_for(topic) && may(topic));
     let mut latest = latest.map_err(|error| error.to_string())?;
     latest.sort_by(|one, other| if asked.from_end { compare(other, one) } else { compare(one, other) });
@@ -55,7 +55,7 @@ fn write(
 /// Writes a page. One from the end is held until its beginning is known.
 fn write_page(
     asked: &Fetch,
-    mut latest: impl Iterator<Item = Result<(Topic, Sample), StoreError>>,
+    mut latest: impl Iterator<Item = Result<(Topic, Sample, Option<u64>), StoreError>>,
     is_gone: impl Fn() -> bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -63,8 +63,8 @@ fn write_page(
     let (mut held, mut items, mut bytes, mut last, mut next) = (Vec::new(), 0, 0, None, None);
     out.write_all(b"{\"topics\":[")?;
     while let Some(found) = latest.next().filter(|_| !is_gone()) {
-        let (topic, sample) = found.map_err(io::Error::other)?;
-        let text = of_topic(&topic, sample, asked.values);
+        let (topic, sample, edited) = found.map_err(io::Error::other)?;
+        let text = of_topic(&topic, sample, edited, asked.values);
         bytes += text.len();
         if items > 0 && (items >= asked.limit || bytes > bytes_max) {
             next = last;
@@ -91,7 +91,7 @@ fn write_page(
 }
 
 /// A topic as JSON, as `/v1/topics` shows it, without a version: history has none.
-fn of_topic(topic: &Topic, sample: Sample, with_value: bool) -> String {
+fn of_topic(topic: &Topic, sample: Sample, edited: Option<u64>, with_value: bool) -> String {
     let mut text = String::from("{\"topic\":");
     json_string(topic, &mut text);
     let time = sample.time;
@@ -99,7 +99,11 @@ fn of_topic(topic: &Topic, sample: Sample, with_value: bool) -> String {
         text.push(',');
         write_body(&sample.into_body(), time, &mut text);
     }
-    let _ = write!(text, ",\"updated\":\"{time}\"}}");
+    let _ = write!(text, ",\"updated\":\"{time}\"");
+    if let Some(id) = edited {
+        let _ = write!(text, ",\"edited\":{id}");
+    }
+    text.push('}');
     text
 }
 
@@ -116,7 +120,7 @@ mod tests {
         let sample = |name: &&str| {
             let datum = Datum::Int(i64::try_from(name.len()).unwrap());
             let sample = Sample { time: Timestamp::from_millis(7), datum, quality: Quality::AWAY };
-            Ok((Topic::new(name).unwrap(), sample))
+            Ok((Topic::new(name).unwrap(), sample, Some(7)))
         };
         let mut out = Vec::new();
         write_page(asked, names.iter().map(sample), || false, &mut out).unwrap();
@@ -146,7 +150,7 @@ mod tests {
     #[test]
     fn values_are_shown_as_they_were() {
         let shown = |datum, quality| {
-            of_topic(&Topic::new("a").unwrap(), Sample { time: Timestamp::from_millis(7), datum, quality }, true)
+            of_topic(&Topic::new("a").unwrap(), Sample { time: Timestamp::from_millis(7), datum, quality }, None, true)
         };
         let time = "\"1970-01-01T00:00:00.007Z\"";
         let point = shown(Datum::Float(1.5), Quality::AWAY);

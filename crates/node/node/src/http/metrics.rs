@@ -58,6 +58,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     bus_metrics(&mut e, &seen);
     http_metrics(&mut e, about, &seen);
     history_metrics(&mut e, &seen);
+    edit_metrics(&mut e, about);
     databases::metrics(&mut e, &seen);
     ledger_metrics(&mut e, &seen.ledger);
     command_metrics(&mut e, &seen);
@@ -232,6 +233,13 @@ fn session_metrics(e: &mut Exposition, seen: &Seen) {
         "Messages of shared subscriptions that no session could take.",
         counters.unshared,
     );
+}
+
+fn edit_metrics(e: &mut Exposition, about: &About) {
+    let Some(history) = &about.history else { return };
+    let (active, refused) = history.edit_counters();
+    e.gauge("tieline_history_edits", "Edits and annotations of history that are not undone.", active);
+    e.counter("tieline_history_edits_refused_total", "Edits refused because there were enough.", refused);
 }
 
 fn history_metrics(e: &mut Exposition, seen: &Seen) {

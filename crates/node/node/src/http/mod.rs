@@ -21,6 +21,7 @@ mod forwarded;
 mod history;
 mod history_compaction;
 mod history_deletion;
+mod history_edits;
 mod history_import;
 mod history_states;
 mod history_stats;
@@ -40,6 +41,7 @@ mod trace;
 mod values;
 mod wrong_port;
 
+pub use history_edits::{history_edit_of, shown_history_edit};
 pub use history_stats::shown_history_stats;
 pub use routes::openapi;
 pub(crate) use status::state_of;

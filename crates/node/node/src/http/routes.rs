@@ -7,8 +7,8 @@ use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
     access, backups, clock, command, console, control, devices, history, history_compaction, history_deletion,
-    history_import, history_states, history_stats, history_tail, metrics, reload, sessions, status, topics, trace,
-    values,
+    history_edits, history_import, history_states, history_stats, history_tail, metrics, reload, sessions, status,
+    topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_node(of_control(of_devices(of_history(of_topics(routes))))))
+    of_login(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes)))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -119,6 +119,37 @@ fn of_history(routes: Routes<Protected>) -> Routes<Protected> {
                     503,
                     "History is off or cannot be read, a topic has too many states, or too much is under way",
                 ),
+        )
+}
+
+fn of_edits(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get(
+            "/v1/history/edits",
+            history_edits::list,
+            Op::new("historyEdits", "Edits and annotations of history, the newest first")
+                .about("Those that were undone are among them: none is ever removed. A page may have fewer than limit.")
+                .problem(400, "A parameter is wrong")
+                .problem(503, "History is off or cannot be read, or too much is under way"),
+        )
+        .post(
+            "/v1/history/edits",
+            history_edits::make,
+            Op::new("editHistory", "Edits recorded values, or adds an annotation; what was recorded stays as it is")
+                .about(EDITS)
+                .problem(400, "The body is no JSON, or a member is wrong")
+                .problem(503, "History is off or cannot be read")
+                .problem(507, "There are as many edits as may be, or the disk is full"),
+        )
+        .post(
+            "/v1/history/edits/{id}/undo",
+            history_edits::undo,
+            Op::new("undoHistoryEdit", "Ends an edit or an annotation; it stays in the list of edits")
+                .about("The audit log gets a record.")
+                .problem(404, "There is no such edit")
+                .problem(409, "It is undone already")
+                .problem(503, "History is off or cannot be read")
+                .problem(507, "The disk is full"),
         )
 }
 
@@ -301,6 +332,8 @@ const RELOAD: &str = "Devices that have not changed are not touched: they keep t
     of their polls. Topics of devices and points that are gone are removed; history stays. What cannot be reloaded is named \
     in restart_needed.";
 const NOT_HELD: &str = "The value is not what the topic may hold";
+const EDITS: &str = "Answers show the edited values from then on, and the recorded ones with raw=true. Edits apply in the order in which \
+                     they were made. The audit log gets a record.";
 const FULL: &str = "The tree or history is full";
 
 async fn document(_: Public) -> Written<Json> {

@@ -42,9 +42,13 @@ pub async fn list(
     Query(asked): Query<TopicsAsked>,
 ) -> Result<Written<TopicPage>, Problem> {
     let at = asked.at.map(|at| at.resolve(authenticated.now().utc, authenticated.now().utc));
+    let is_raw = asked.raw;
+    if is_raw && at.is_none() {
+        return Err(Problem::bad_request("raw needs at, a time of the history"));
+    }
     let (asked, select) = asked.into_fetch();
     if let Some(time) = at {
-        return instant::list(authenticated, asked, select, time).await;
+        return instant::list(authenticated, asked, select, (time, is_raw)).await;
     }
     let (authorized, reach) = authenticated.reads(std::slice::from_ref(&asked.filter)).await?;
     let listing = Listing {
