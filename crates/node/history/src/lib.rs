@@ -14,6 +14,8 @@
 //! it. The journal removes what chunks have. When the disk is full or fails, nothing is acknowledged, updates are
 //! counted and dropped, and both threads try again until the disk works.
 //!
+//! A thread of its own calculates series of what is recorded (`derived/`).
+//!
 //! Threads of their own write the journal's records to other people's databases (`forward/`).
 //!
 //! Never: a socket, a decision about which updates are recorded.
@@ -22,6 +24,7 @@
 
 pub mod calendar;
 mod columns;
+mod derived;
 mod forward;
 mod journal_thread;
 mod options;
@@ -42,6 +45,7 @@ pub use columns::question::{HistoryQuery, Order};
 pub use columns::reader::{HistoryReader, HistorySource};
 pub use columns::rows::Rows;
 pub use columns::state_rows::States;
+pub use derived::{DerivedHandle, DerivedNews, DerivedParts, DerivedState, DerivedStatus, DerivedWriter};
 pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding, note_restored};
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};
