@@ -29,6 +29,8 @@ use tieline_journal::Seq;
 
 /// How often it is looked for intervals that are over.
 const TICK: Duration = Duration::from_millis(500);
+/// The same where there are none.
+const IDLE: Duration = Duration::from_secs(3600);
 /// A piece of the past is followed by a rest so many times as long: others use the same disk and the same processor.
 const REST: u32 = 3;
 const REST_MAX: Duration = Duration::from_secs(1);
@@ -247,7 +249,11 @@ impl Worker {
             }
             let began = Instant::now();
             let is_busy = self.turn();
-            pause = if is_busy { (began.elapsed() * REST).min(REST_MAX) } else { TICK };
+            pause = match (is_busy, self.runs.is_empty()) {
+                (true, _) => (began.elapsed() * REST).min(REST_MAX),
+                (false, false) => TICK,
+                (false, true) => IDLE,
+            };
             self.show();
             if let Err(error) = self.kept.write() {
                 tracing::warn!(%error, "up to when derived series are calculated cannot be written down");

@@ -12,6 +12,8 @@ use tieline_store::{Row, StoreError};
 const SAMPLES_MAX: u64 = 20_000;
 const RESULTS_MAX: usize = 5_000;
 const TIME_MAX: Duration = Duration::from_millis(50);
+/// However long it takes: to open chunks costs more than to read them.
+const SAMPLES_MIN: u64 = 2_000;
 
 /// The results of a piece.
 #[derive(Debug)]
@@ -20,6 +22,14 @@ pub(super) struct Piece {
     /// Up to here all is calculated.
     pub(super) upto: Timestamp,
     pub(super) samples: u64,
+}
+
+impl Piece {
+    fn is_full(&self, began: Instant) -> bool {
+        let work = self.samples + self.points.len() as u64;
+        let is_late = || work >= SAMPLES_MIN && began.elapsed() > TIME_MAX;
+        self.samples >= SAMPLES_MAX || self.points.len() >= RESULTS_MAX || is_late()
+    }
 }
 
 const MICROSECOND: Duration = Duration::from_micros(1);
@@ -90,9 +100,8 @@ pub(super) fn changes(
     for sample in samples(reader, series, (from, to))? {
         let (input, row) = sample?;
         let time = row.point.time;
-        let is_full = piece.samples >= SAMPLES_MAX || piece.points.len() >= RESULTS_MAX;
         // Samples of one time belong to one result.
-        if time > last && piece.samples > 0 && (is_full || began.elapsed() > TIME_MAX) {
+        if time > last && piece.is_full(began) {
             piece.upto = time;
             break;
         }
@@ -115,20 +124,18 @@ pub(super) fn intervals(
     open.begin();
     let mut piece = Piece { points: Vec::new(), upto: from, samples: 0 };
     let began = Instant::now();
-    let is_full =
-        |piece: &Piece| piece.samples >= SAMPLES_MAX || piece.points.len() >= RESULTS_MAX || began.elapsed() > TIME_MAX;
     for sample in samples(reader, series, (from, to))? {
         let (input, row) = sample?;
         while row.point.time >= open.end() {
             open.finish(&mut piece);
-            if is_full(&piece) {
+            if piece.is_full(began) {
                 return Ok(piece);
             }
         }
         piece.samples += 1;
         open.add(input, row.point.time, reading_of(&row));
     }
-    while open.end() <= to && (piece.upto == from || !is_full(&piece)) {
+    while open.end() <= to && (piece.upto == from || !piece.is_full(began)) {
         open.finish(&mut piece);
     }
     Ok(piece)
