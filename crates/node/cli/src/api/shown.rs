@@ -191,7 +191,8 @@ pub(super) fn busiest(topics: &[Json], mut out: Out<'_>) -> io::Result<()> {
 pub(super) fn derived(all: &[Json], mut out: Out<'_>) -> io::Result<()> {
     let row = |series: &Json| {
         let last = |name: &str| plain(&series["last"][name]);
-        let every = series["every_s"].as_f64().map_or(String::new(), |every| format!("{every}s"));
+        let every =
+            series["every_s"].as_f64().map_or(String::new(), |every| lasting(Duration::from_secs_f64(every).as_secs()));
         let state = match (plain(&series["state"]), series["progress"].as_f64()) {
             (state, Some(progress)) if state == "backfilling" => format!("{state} {:.0} %", progress * 100.0),
             (state, _) => state,

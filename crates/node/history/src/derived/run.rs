@@ -84,7 +84,7 @@ impl Run {
         match (&self.phase, self.series.every) {
             (Phase::Start | Phase::Seek, _) => may_begin(),
             (Phase::Deleting(..), _) => true,
-            (Phase::Fill(_, upto, target), None) => upto < target,
+            (Phase::Fill(_, upto, target), None) => !self.is_told || upto < target,
             (Phase::Fill(_, upto, _), Some(every)) => !self.is_told || upto.later(every) <= horizon,
         }
     }
