@@ -61,13 +61,13 @@ def test_results_are_published_recorded_and_nobody_elses(tmp_path):
         table = tieline("derived", "--http", node.http).stdout
         assert "site/total" in table and "live" in table and "17" in table
         assert 'tieline_derived_series{state="live"} 1' in node.metrics()
-        until(lambda: datetime.now(timezone.utc) > begin + timedelta(seconds=2))
+        until(lambda: datetime.now(timezone.utc) > begin + timedelta(seconds=2), "the time")
         # Another expression: what was calculated is calculated again, and subscribers see the new one.
         node.reload(more=CHANGED)
         expect = [(iso(begin), 5.0), (iso(second), 3.0)]
         until(lambda: rows(node, "site/total") == expect, lambda: (rows(node, "site/total"), shown(node, "site/total")))
         node.reload(more="")
-        until(lambda: node.get("site/total") is None)
+        until(lambda: node.get("site/total") is None, "the value of a series that is gone")
         node.alive()
 
 
@@ -87,7 +87,7 @@ def test_the_past_is_calculated_of_an_import_and_over_a_kill(tmp_path):
         node.process.process.wait()
         node.start()
         wait_live(node, "site/energy")
-        found = rows_from(node, "site/energy", start)
+        found = rows(node, "site/energy")
         assert found[0] == (iso(start), sum(range(15)) * 60 / 3600)
         for quarter in range(96):
             minutes = range(quarter * 15, quarter * 15 + 15)
@@ -100,15 +100,11 @@ def test_the_past_is_calculated_of_an_import_and_over_a_kill(tmp_path):
         node.alive()
 
 
-def rows_from(node, topic, start):
-    return [(row["t"], row["v"]) for row in node.history(topic, "--from", iso(start))]
-
-
 def test_wrong_expressions_are_told_with_their_place(tmp_path):
     file = tmp_path / "wrong.toml"
     file.write_text(TOTAL.replace("+", "+ +") + QUARTER.replace("integral(", "integrl("))
     told = tieline("config", "check", str(file), check=False)
     words = told.stdout + told.stderr
     assert told.returncode != 0
-    assert 'derived.value: found "+" at character 14, expected a number' in words
-    assert 'found "integrl" at character 1, expected a function: abs, avg' in words
+    assert 'derived[0].value: found "+" at character 14, expected a number' in words
+    assert 'derived[1].value: found "integrl" at character 1, expected a function: abs, avg' in words
