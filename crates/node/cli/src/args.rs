@@ -81,6 +81,8 @@ pub enum Verb {
     Sessions(SessionsArgs),
     /// List the topics with the most updates
     Busiest(BusiestArgs),
+    /// List derived series with their state and last result
+    Derived(NodeArgs),
     /// Print the newest records of the audit log, newest first
     Audit(AuditArgs),
     /// Print the time of a node, and whether it is in doubt; confirm it

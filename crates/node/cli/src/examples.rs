@@ -79,6 +79,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("points", &["tieline points 'demo/feeder1/#'", "tieline points --writable --json"]),
     ("sessions", &["tieline sessions", "tieline sessions --order client --limit 10"]),
     ("busiest", &["tieline busiest --limit 5"]),
+    ("derived", &["tieline derived", "tieline derived --json"]),
     ("audit", &["tieline audit --limit 20", "tieline audit demo/feeder1/relay/breaker --json"]),
     ("clock", &["tieline clock", "tieline clock --json"]),
     (

@@ -85,6 +85,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Points(args) => api::points(&args),
         Verb::Sessions(args) => api::sessions(&args),
         Verb::Busiest(args) => api::busiest(&args),
+        Verb::Derived(args) => api::derived(&args),
         Verb::Audit(args) => api::audit(&args),
         Verb::Clock(args) => api::clock::clock(&args),
         Verb::Whoami(args) => api::whoami(&args),

@@ -35,6 +35,10 @@ fn words_of(done: &Value) -> String {
         let derived = count(number(&done["derived"]), "topic");
         words.push_str(&format!("{}, {derived} derived\n", count(views, "view")));
     }
+    let series = number(&done["derived_series"]);
+    if series > 0 {
+        words.push_str(&format!("{series} derived series\n"));
+    }
     for device in done["not_started"].as_array().into_iter().flatten() {
         let text = |name: &str| device[name].as_str().unwrap_or_default().to_owned();
         words.push_str(&format!("not started: device.{}: {}\n", text("name"), text("detail")));

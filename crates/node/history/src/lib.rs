@@ -16,6 +16,8 @@
 //!
 //! People edit what answers show (`edits.rs`), while what was recorded stays.
 //!
+//! Another thread calculates series of what is recorded (`derived/`).
+//!
 //! Separate threads write the journal's records to databases that are not part of Tieline (`forward/`).
 //!
 //! Never: a socket, a decision about which updates are recorded.
@@ -24,6 +26,7 @@
 
 pub mod calendar;
 mod columns;
+mod derived;
 mod edits;
 mod forward;
 mod journal_thread;
@@ -45,6 +48,7 @@ pub use columns::question::{HistoryQuery, Order};
 pub use columns::reader::{HistoryReader, HistorySource};
 pub use columns::rows::Rows;
 pub use columns::state_rows::States;
+pub use derived::{DerivedHandle, DerivedNews, DerivedParts, DerivedState, DerivedStatus, DerivedWriter};
 pub use edits::{EditError, EditLimits, TEXT_BYTES_MAX, WHY_BYTES_MAX};
 pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding, note_restored};
 pub use options::{Durability, HistoryOptions};

@@ -31,7 +31,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::{Filter, Now, Timestamp};
-use tieline_history::{EditLimits, HistorySource};
+use tieline_derived::Series;
+use tieline_history::{DerivedHandle, DerivedParts, DerivedWriter, EditLimits, HistorySource};
 use tieline_ledger::Image;
 use tieline_net::{Clock, Counters, ShardThread, SocketShards};
 use tieline_poll::DeviceState;
@@ -52,6 +53,7 @@ pub struct Node {
     reloader: Arc<Reloader>,
     bus: BusHandle,
     bus_thread: ShardThread,
+    _derived: Option<DerivedWriter>,
     _kept: (HistoryOwner, LedgerOwner, ClockOwner, FolderLock),
     http: SocketAddr,
     mqtt: Addresses,
@@ -140,6 +142,7 @@ impl Node {
         let (mqtt_counters, field_counters) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
+        let derived = start_derived(config.history.enabled.then(|| source.clone()), clock, &bus)?;
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
@@ -148,6 +151,7 @@ impl Node {
             authenticator: authenticator.clone(),
             certificates: Arc::clone(&certificates),
             views: views_of(config)?,
+            derived: (config.derived.clone(), derived.as_ref().map(|writer| writer.handle().clone())),
             lanes: lanes(&config.mqtt, &config.devices),
             rules: config.topics.clone(),
             opened,
@@ -194,7 +198,7 @@ impl Node {
         let senders = reloader.shards().senders();
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
-        Ok(Self { http_thread, reloader, bus_thread, _kept, http, mqtt, tls, bus })
+        Ok(Self { http_thread, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -327,6 +331,20 @@ fn start_authenticator(config: &Config, clock: Clock, bus: BusHandle) -> Result<
     Authenticator::start(&config.access, batches, clock, Box::new(on_change)).map(Some).map_err(StartError::Thread)
 }
 
+/// The thread that calculates derived series, where there is a history. Its news goes to the bus.
+fn start_derived(
+    source: Option<HistorySource>,
+    clock: Clock,
+    bus: &BusHandle,
+) -> Result<Option<DerivedWriter>, StartError> {
+    let Some(source) = source else { return Ok(None) };
+    let told = bus.clone();
+    let tell =
+        move |news| told.tell_blocking(BusInput::Call(Box::new(move |bus, now| bus.handle_derived_news(now, news))));
+    let parts = DerivedParts { clock: Box::new(move || clock.now().utc), tell: Box::new(tell) };
+    DerivedWriter::start(&source, parts).map(Some).map_err(StartError::Thread)
+}
+
 /// The views, where there are any.
 pub(crate) fn views_of(config: &Config) -> Result<Option<Views>, StartError> {
     if config.views.is_empty() {
@@ -359,6 +377,8 @@ struct Binding {
     authenticator: Option<Authenticator>,
     certificates: Arc<CertificateCache>,
     views: Option<Views>,
+    /// Derived series, and who calculates their past.
+    derived: (Vec<Series>, Option<DerivedHandle>),
     lanes: Vec<(Filter, Lane)>,
     rules: Vec<TopicRule>,
     opened: Option<Opened>,
@@ -381,7 +401,7 @@ fn start_bus(
     let body = move |shard: Rc<tieline_net::Shard>| async move {
         let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, .. } =
             binding;
-        let Binding { views, opened, image, wall, sockets, .. } = binding;
+        let Binding { views, derived, opened, image, wall, sockets, .. } = binding;
         let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
             Ok(bound) => bound,
             Err(why) => return drop(report.send(Err(StartError::Listen { what: "mqtt", address: listen, why }))),
@@ -407,6 +427,7 @@ fn start_bus(
         if let Some(views) = views {
             bus.set_views(views);
         }
+        bus.set_derived(shard.now(), derived);
         if let Some(authenticator) = authenticator {
             bus.set_guard(Guard::new(&authenticator));
         }

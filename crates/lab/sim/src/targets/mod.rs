@@ -5,6 +5,7 @@
 
 mod bacnet;
 mod deltas;
+mod derived;
 mod extensions;
 mod goose;
 mod iec104;
@@ -23,12 +24,13 @@ mod websocket;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 39] = [
+pub const TARGETS: [(&str, Target); 40] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
     ("bacnet_server", bacnet::server),
     ("bacnet_secure", bacnet::secure),
+    ("derived_expression", derived::expression),
     ("dnp3_link", layers::link),
     ("dnp3_transport", layers::transport),
     ("dnp3_app", layers::app),

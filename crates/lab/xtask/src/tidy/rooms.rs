@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// Crates that work without std, clock, socket, thread and random source: all that `core`, `wire` and `engine` may use.
-pub(super) const PURE: [&str; 20] = [
+pub(super) const PURE: [&str; 21] = [
     "aes",
     "aes-kw",
     "bytes",

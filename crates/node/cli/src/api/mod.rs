@@ -135,6 +135,12 @@ pub fn busiest(args: &BusiestArgs) -> Result<ExitCode> {
     print_list(args.json, &list_of(&answer, "topics"), shown::busiest)
 }
 
+/// Derived series.
+pub fn derived(args: &NodeArgs) -> Result<ExitCode> {
+    let answer = ask(&args.node, "/v1/derived", &[])?;
+    print_list(args.json, &list_of(&answer, "series"), shown::derived)
+}
+
 /// The newest records of the audit log.
 pub fn audit(args: &AuditArgs) -> Result<ExitCode> {
     let limit = args.limit.to_string();

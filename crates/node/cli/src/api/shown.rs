@@ -188,6 +188,32 @@ pub(super) fn busiest(topics: &[Json], mut out: Out<'_>) -> io::Result<()> {
     write(head, &topics.iter().map(row).collect::<Vec<_>>(), &mut out)
 }
 
+pub(super) fn derived(all: &[Json], mut out: Out<'_>) -> io::Result<()> {
+    let row = |series: &Json| {
+        let last = |name: &str| plain(&series["last"][name]);
+        let every =
+            series["every_s"].as_f64().map_or(String::new(), |every| lasting(Duration::from_secs_f64(every).as_secs()));
+        let state = match (plain(&series["state"]), series["progress"].as_f64()) {
+            (state, Some(progress)) if state == "backfilling" => format!("{state} {:.0} %", progress * 100.0),
+            (state, _) => state,
+        };
+        let words = [plain(&series["value"]), plain(&series["error"])];
+        let words = words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ! ");
+        [plain(&series["topic"]), every, state, last("v"), last("q"), last("t"), plain(&series["results"]), words]
+    };
+    let head = [
+        ("topic", Align::Left),
+        ("every", Align::Right),
+        ("state", Align::Left),
+        ("last", Align::Right),
+        ("quality", Align::Left),
+        ("time", Align::Left),
+        ("results", Align::Right),
+        ("value", Align::Left),
+    ];
+    write(head, &all.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
 pub(super) fn audit(entries: &[Json], mut out: Out<'_>) -> io::Result<()> {
     let row = |entry: &Json| {
         let of = |name: &str| plain(&entry[name]);

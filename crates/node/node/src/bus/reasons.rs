@@ -13,8 +13,9 @@ pub const OVER_RATE: &str = "more messages or bytes a second than a session of t
 pub const COMMAND: &str = "the user may not operate this point";
 /// An answer may not go where it is asked for.
 pub const RESPONSE: &str = "the user may not publish to the response topic";
-/// A topic is derived by a view.
-pub const DERIVED: &str = "a view derives this topic, and only the node publishes it; publish to those it is made from";
+/// A topic is derived by a view, or one of a derived series.
+pub const DERIVED: &str =
+    "this topic is derived from others, and only the node publishes it; publish to those it is made from";
 /// A topic is not for this user.
 pub const PUBLISH: &str = "the user may not publish to this topic";
 /// A delta of a client that has not asked for deltas.

@@ -7,6 +7,7 @@ use super::client::Client;
 use super::counters::{BusCounters, Rate};
 use super::declared::Declared;
 use super::deltas::Deltas;
+use super::derived_series::DerivedSeries;
 use super::ends::Ends;
 use super::fanout::{Offered, Outgoing};
 use super::frames::FrameRoom;
@@ -35,7 +36,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
-use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Qos};
 use tieline_net::{Shard, SocketShards};
 use tieline_topics::{Applied, Change, Limits, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
@@ -84,6 +84,7 @@ pub struct Bus {
     serials: Serials,
     /// Topics that are derived.
     pub(super) deriving: Option<Box<Deriving>>,
+    pub(super) derived_series: DerivedSeries,
     /// Topics that are sent as what changed.
     pub(super) deltas: Deltas,
     /// Clients that are sent shared frames past all that is known of them.
@@ -149,6 +150,7 @@ impl Bus {
             guard: None,
             serials: Serials::default(),
             deriving: None,
+            derived_series: DerivedSeries::default(),
             dirty: Vec::new(),
             recorder,
             commands,
@@ -216,11 +218,6 @@ impl Bus {
     #[must_use]
     pub const fn admission(&self) -> &Rc<Admission> {
         &self.admission
-    }
-
-    /// History was opened, or cannot be.
-    pub fn set_history(&mut self, history: Result<HistoryHandle, HistoryState>) {
-        self.recorder.set_history(history);
     }
 
     /// Takes a field shard's news.

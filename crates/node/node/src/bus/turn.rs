@@ -161,6 +161,7 @@ impl Bus {
         self.end_due_sessions(now);
         self.end_unwanted(now);
         self.derive_due(now);
+        self.calculate(now);
         self.look_at_statistics(now);
     }
 
@@ -221,6 +222,7 @@ impl Bus {
             self.pump.timeout(),
             guard,
             self.views_timeout(),
+            self.derived_timeout(),
             self.statistics.timeout(),
             self.removal_timeout(),
             self.ledger.batches.timeout(),

@@ -75,10 +75,11 @@ impl Bus {
         }
     }
 
-    /// Whether views may derive a topic: nobody else gives it a value.
+    /// Whether views may derive a topic, or it is one of a derived series: nobody else gives it a value.
     #[must_use]
     pub fn derives(&self, topic: &str) -> bool {
-        self.deriving.as_ref().is_some_and(|deriving| deriving.reach.iter().any(|filter| filter.matches(topic)))
+        let by_view = |deriving: &Deriving| deriving.reach.iter().any(|filter| filter.matches(topic));
+        self.deriving.as_deref().is_some_and(by_view) || self.is_derived_series(topic)
     }
 
     /// What the views have done; none where there are none.

@@ -5,6 +5,7 @@ use super::access::{AccessConfig, read_access};
 use super::audit::{AuditConfig, read_audit};
 use super::control::{CoordinationConfig, read_control};
 use super::database::{DatabaseConfig, read_databases};
+use super::derived::{Beside, read_derived};
 use super::device::{DeviceConfig, PointLists, Shared, read_device};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
@@ -23,6 +24,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
+use tieline_derived::Series;
 use tieline_history::{Durability, Rule};
 use tieline_net::Trusted;
 use tieline_net::tls::TlsFiles;
@@ -56,6 +58,8 @@ pub struct Config {
     pub topics: Vec<TopicRule>,
     /// `[[view]]`, in the order of the file.
     pub views: Vec<View>,
+    /// `[[derived]]`, in the order of the file.
+    pub derived: Vec<Series>,
     /// `[device.NAME]`, in the order of the file.
     pub devices: Vec<DeviceConfig>,
     /// Where it came from.
@@ -186,6 +190,7 @@ impl Default for Config {
             control: CoordinationConfig::default(),
             topics: Vec::new(),
             views: Vec::new(),
+            derived: Vec::new(),
             devices: Vec::new(),
             source: Source::default(),
         }
@@ -199,7 +204,8 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
     let access = read_access(root.section(doc, "access"), doc, folder, checks);
     let reach = Reach { insecure_network: node.insecure_network, authenticated: access.is_configured() };
     let shared = Shared::read(&mut root, doc, folder);
-    let config = Config {
+    let derived = root.array(doc, "derived");
+    let mut config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
         access,
@@ -210,9 +216,12 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         control: read_control(root.section(doc, "control"), doc),
         topics: read_topics(root.array(doc, "topic"), doc),
         views: read_views(root.array(doc, "view"), doc, checks),
+        derived: Vec::new(),
         source: Source::default(),
         devices: read_devices(root.section(doc, "device"), doc, folder, &shared),
     };
+    let beside = Beside { history: &config.history, views: &config.views, devices: &config.devices };
+    config.derived = read_derived(derived, doc, beside, checks);
     root.finish(doc);
     config
 }

@@ -12,6 +12,7 @@ mod checked;
 mod collection;
 mod control;
 mod database;
+mod derived;
 mod device;
 mod dnp3;
 mod goose;
@@ -67,6 +68,7 @@ pub use trace::TraceConfig;
 
 use std::path::Path;
 use tieline_core::Topic;
+use tieline_derived::Series;
 use tieline_service::reader::Document;
 use tieline_service::{parse, reader};
 use tieline_views::View;
@@ -81,11 +83,13 @@ pub struct Checks {
     pub access: fn(&AccessConfig) -> Result<(), ConfigError>,
     /// Says why views cannot live together, where they cannot.
     pub views: fn(&[View]) -> Result<(), String>,
+    /// Says which series cannot live with the others, and why.
+    pub derived: fn(&[Series]) -> Result<(), (usize, String)>,
 }
 
 impl Checks {
     /// Words alone.
-    pub const NONE: Self = Self { access: |_| Ok(()), views: |_| Ok(()) };
+    pub const NONE: Self = Self { access: |_| Ok(()), views: |_| Ok(()), derived: |_| Ok(()) };
 }
 
 /// Reads a configuration file and the point lists it names.

@@ -3,10 +3,11 @@
 use super::{Config, HistoryConfig, HttpConfig, NodeConfig};
 
 /// The keys of what differs from the configuration that a node was started with, and is not reloaded. Devices with all that they
-/// name, views, and the files of users and certificates are: they are not among them.
+/// name, views, derived series, and the files of users and certificates are: they are not among them.
 #[must_use]
 pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
-    let Config { node, http, mqtt, access, audit, history, command, control, topics, views: _, .. } = started;
+    let Config { node, http, mqtt, access, audit, history, command, control, topics, views: _, derived: _, .. } =
+        started;
     let Config { devices: _, source, .. } = started;
     // What the command line says instead is not that of the file.
     let (http_listen, mqtt_listen) = source.listen.unwrap_or((http.listen, mqtt.listen));

@@ -362,3 +362,9 @@ pub const TOPIC_REMOVE_WITH_PUBLISHER: Flag = Flag::new("with_publisher", false)
 pub const VIEW_DELAY: Span = Span::new("delay", 0, 0, 604_800_000);
 /// `view.throttle`.
 pub const VIEW_THROTTLE: Span = Span::new("throttle", 0, 0, 86_400_000);
+/// `derived.every`.
+pub const DERIVED_EVERY: NoDefault<Span> = NoDefault::new(Span::new("every", 1000, 1000, 86_400_000));
+/// `derived.wait`.
+pub const DERIVED_WAIT: NoDefault<Span> = NoDefault::new(Span::new("wait", 0, 0, 3_600_000));
+/// `derived.backfill`.
+pub const DERIVED_BACKFILL: NoDefault<Span> = NoDefault::new(Span::new("backfill", 0, 0, 3_153_600_000_000));

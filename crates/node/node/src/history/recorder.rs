@@ -6,13 +6,17 @@
 use crate::config::HistoryConfig;
 use std::collections::HashSet;
 use std::time::Duration;
-use tieline_core::{Body, Filter, Now, PublishedPoint, Timestamp, Topic, Update};
+use tieline_core::{Body, Filter, Now, PublishedPoint, Quality, Timestamp, Topic, Update};
+use tieline_derived::Reading;
 use tieline_history::{HistoryHandle, HistoryState, HistoryStatus};
 use tieline_journal::Sample;
 use tokio::sync::mpsc;
 
 /// What was stored (true) or was not, told by its receipts.
 pub type Stored<R> = (Vec<R>, bool);
+
+/// A sample as history has it: its topic, its time, its value.
+pub type Tapped = (Topic, Timestamp, Reading);
 
 /// Where updates are recorded.
 #[derive(Debug)]
@@ -37,6 +41,8 @@ pub struct Recorder<R> {
     receipts: Vec<R>,
     /// Devices whose points are not published one by one.
     unpublished: HashSet<Topic>,
+    /// Topics that derived series take, and samples of them that were recorded since they were taken.
+    tapped: (HashSet<Topic>, Vec<Tapped>),
     /// Bounded by what was recorded: a receipt comes back once.
     stored: mpsc::UnboundedSender<Stored<R>>,
 }
@@ -53,7 +59,17 @@ impl<R: Send + 'static> Recorder<R> {
     ) -> Self {
         let (record, writer, times) = (config.record.clone(), Writer::Off, Times::default());
         let (samples, receipts) = (Vec::new(), Vec::new());
-        let mut recorder = Self { record, writer, times, samples, bytes: 0, receipts, unpublished, stored };
+        let mut recorder = Self {
+            record,
+            writer,
+            times,
+            samples,
+            bytes: 0,
+            receipts,
+            unpublished,
+            tapped: Default::default(),
+            stored,
+        };
         if let Some(history) = history {
             recorder.set_history(history);
         }
@@ -113,9 +129,28 @@ impl<R: Send + 'static> Recorder<R> {
 
     /// Takes a sample that is to be recorded; `receipt` will come back.
     pub fn record_sample(&mut self, sample: Sample, receipt: Option<R>) {
+        if !self.tapped.0.is_empty() && self.tapped.0.contains(&sample.update.topic) {
+            self.tapped.1.push(tapped(&sample));
+        }
         self.bytes += bytes_of(&sample.update);
         self.samples.push(sample);
         self.receipts.extend(receipt);
+    }
+
+    /// Keeps the samples of these topics for [`Recorder::take_tapped`], from here on.
+    pub fn tap(&mut self, topics: HashSet<Topic>) {
+        self.tapped.0 = topics;
+    }
+
+    /// The samples of tapped topics that were recorded since they were taken last.
+    pub fn take_tapped(&mut self) -> Vec<Tapped> {
+        std::mem::take(&mut self.tapped.1)
+    }
+
+    /// Whether there are some.
+    #[must_use]
+    pub const fn has_tapped(&self) -> bool {
+        !self.tapped.1.is_empty()
     }
 
     /// Whether an update is to be recorded.
@@ -208,6 +243,21 @@ impl<R: Send + 'static> Recorder<R> {
         status.refused_points += refused;
         Some(status)
     }
+}
+
+/// A sample with the time and the value that history has of it.
+fn tapped(sample: &Sample) -> Tapped {
+    let topic = sample.update.topic.clone();
+    let of_published = |point: &PublishedPoint| (point.time(sample.time), Reading::of(point.value(), point.quality()));
+    let (time, reading) = match &sample.update.body {
+        Body::Point(point) => (sample.time, Reading::of(&point.value, point.quality)),
+        Body::Published(point) => of_published(point),
+        Body::Opaque(payload) => match Body::read(payload.clone()) {
+            Body::Published(point) => of_published(&point),
+            Body::Point(_) | Body::Opaque(_) => (sample.time, Reading::unusable(Quality::GOOD)),
+        },
+    };
+    (topic, time, reading)
 }
 
 fn bytes_of(update: &Update) -> usize {

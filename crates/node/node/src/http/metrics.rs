@@ -69,6 +69,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     super::trace::metrics(&mut e, about.traces.counters());
     access_metrics(&mut e, &authorized.app, &seen);
     view_metrics(&mut e, &seen);
+    super::derived::metrics(&mut e, &seen.derived);
     reload_metrics(&mut e, &authorized.app.reloader.status());
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);
     let counts = DeviceState::ALL.map(|state| (state.name(), seen.count(state.name())));

@@ -15,6 +15,7 @@ mod compress;
 mod console;
 mod control;
 mod databases;
+mod derived;
 mod devices;
 mod field;
 mod forwarded;

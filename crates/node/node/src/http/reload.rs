@@ -22,6 +22,8 @@ pub struct ReloadDone {
     views: usize,
     /// Topics that they derive
     derived: usize,
+    /// Derived series that there are
+    derived_series: usize,
     /// Settings that differ from those that the node runs with, and take effect after a restart
     restart_needed: Vec<&'static str>,
 }
@@ -63,7 +65,7 @@ pub async fn reload(authenticated: Authenticated) -> Result<Answer<ReloadDone>, 
     // It is carried through where the caller has gone.
     let done = tokio::spawn(async move { reloader.reload(&who).await }).await;
     let done = done.map_err(|error| Problem::unavailable(error.to_string()))?.map_err(refused)?;
-    let Reloaded { counts, not_started, views, derived, restart_needed } = done;
+    let Reloaded { counts, not_started, views, derived, derived_series, restart_needed } = done;
     Ok(Answer(ReloadDone {
         status: Done::Ok,
         devices: ReloadedDevices {
@@ -79,6 +81,7 @@ pub async fn reload(authenticated: Authenticated) -> Result<Answer<ReloadDone>, 
             .collect(),
         views,
         derived,
+        derived_series,
         restart_needed,
     }))
 }

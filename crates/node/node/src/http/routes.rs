@@ -6,7 +6,7 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, command, console, control, devices, history, history_compaction, history_deletion,
+    access, backups, clock, command, console, control, derived, devices, history, history_compaction, history_deletion,
     history_edits, history_import, history_states, history_stats, history_tail, metrics, reload, sessions, status,
     topics, trace, values,
 };
@@ -235,6 +235,11 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             "/v1/busiest",
             sessions::busiest,
             Op::new("busiest", "Topics with the most updates over the last window, of those that may be read"),
+        )
+        .get(
+            "/v1/derived",
+            derived::list,
+            Op::new("derived", "Series that are calculated from series: their state, progress and last results"),
         )
         .post(
             "/v1/reload",

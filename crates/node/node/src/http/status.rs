@@ -9,7 +9,7 @@ use super::problem::Problem;
 use crate::access::Authenticator;
 use crate::bus::ledger::LedgerStatus;
 use crate::bus::process::Usage;
-use crate::bus::{Bus, BusCounters, Ends, Lag};
+use crate::bus::{Bus, BusCounters, DerivedSeen, Ends, Lag};
 use crate::control::audit::FileCounts;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -53,6 +53,7 @@ pub(super) struct Seen {
     /// Requests that wait, and how many were refused.
     pub(super) asks: (usize, u64),
     pub(super) views: Option<ViewStats>,
+    pub(super) derived: Vec<DerivedSeen>,
     /// Threads that have the sockets of MQTT clients.
     pub(super) sockets: Vec<SocketShardStatus>,
     pub(super) states: Vec<(String, String)>,
@@ -96,6 +97,7 @@ impl Seen {
             }),
             asks: bus.ask_stats(),
             views: bus.view_stats(),
+            derived: bus.derived_seen(),
             sockets: bus.socket_shards(),
             states: devices
                 .iter()

@@ -17,6 +17,7 @@ use crate::access;
 use crate::config::{self, Checks, Config, ConfigError};
 use std::fmt;
 use std::path::Path;
+use tieline_derived::Series;
 use tieline_views::{Limits, View, ViewError, Views};
 
 /// Why a configuration was not taken; what was there goes on.
@@ -60,7 +61,8 @@ impl From<ViewError> for ReloadError {
 /// Everything that is wrong in any of the files.
 pub fn load_config(path: &Path) -> Result<Config, ConfigError> {
     let views = |views: &[View]| Views::new(views.to_vec(), Limits::default()).map(drop).map_err(|e| e.to_string());
-    config::load(path, Checks { access: access::check_files, views })
+    let derived = |all: &[Series]| tieline_derived::order(all).map(drop).map_err(|error| (error.index, error.words));
+    config::load(path, Checks { access: access::check_files, views, derived })
 }
 
 #[cfg(test)]

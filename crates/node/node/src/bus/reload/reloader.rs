@@ -24,6 +24,7 @@ use crate::control::DeviceChange;
 use crate::field::{ChangeCounts, DeviceTable, ShardChange, TableChange};
 use std::sync::{Arc, Mutex, PoisonError};
 use tieline_core::{Now, Topic};
+use tieline_derived::Series;
 use tieline_history::HistorySource;
 use tieline_net::Clock;
 use tieline_views::View;
@@ -46,6 +47,7 @@ pub struct Reloader {
 struct Running {
     table: DeviceTable,
     views: Vec<View>,
+    derived: Vec<Series>,
 }
 
 /// What a reload has done.
@@ -59,6 +61,8 @@ pub struct Reloaded {
     pub views: usize,
     /// Topics that they derive.
     pub derived: usize,
+    /// Derived series that there are.
+    pub derived_series: usize,
     /// Settings that hold after a restart only.
     pub restart_needed: Vec<&'static str>,
 }
@@ -94,7 +98,8 @@ impl Reloader {
     ) -> Self {
         let views = config.views.clone();
         let started = Config { devices: Vec::new(), ..config.clone() };
-        let (running, status) = (Turn::new(Running { table, views }), Mutex::default());
+        let running = Running { table, views, derived: config.derived.clone() };
+        let (running, status) = (Turn::new(running), Mutex::default());
         Self { started, bus, clock, shards, known, history, running, status }
     }
 
@@ -169,6 +174,12 @@ impl Reloader {
         let counts = change.counts;
         let failed = self.carry_out(running, (change, prepared), &config).await?;
         self.history.set_rules(config.history.retention.clone());
+        let derived_series = config.derived.len();
+        if config.derived != running.derived {
+            let series = config.derived.clone();
+            self.bus.call(move |bus: &mut Bus, now| bus.set_derived_series(now, series)).await.map_err(stopped)?;
+            running.derived.clone_from(&config.derived);
+        }
         let is_other = config.views != running.views;
         let (views, derived) = self.take_views(running, (config.views, is_other), who).await?;
         self.shards.certificates().reload(true);
@@ -177,7 +188,7 @@ impl Reloader {
             bus.note_access(denial(now, &by, "reload", "admin", "$config", "", words));
         };
         self.bus.call(note).await.map_err(stopped)?;
-        Ok(Reloaded { counts, not_started: failed, views, derived, restart_needed })
+        Ok(Reloaded { counts, not_started: failed, views, derived, derived_series, restart_needed })
     }
 
     /// TLS files of devices that are started.
