@@ -83,7 +83,7 @@ pub const HISTORY_MEMORY_BYTES_MAX: Size = Size::new("memory_bytes_max", 64 << 2
 /// `history.databases_bytes_max`.
 pub const HISTORY_DATABASES_BYTES_MAX: Size = Size::new("databases_bytes_max", 8 << 30, 1 << 20, 1 << 50);
 /// `history.database.NAME.batch_rows`.
-pub const HISTORY_DATABASE_BATCH_ROWS: Count = Count::new("batch_rows", 20_000, 500, 200_000);
+pub const HISTORY_DATABASE_BATCH_ROWS: NoDefault<Count> = NoDefault::new(Count::new("batch_rows", 500, 500, 200_000));
 /// `history.database.NAME.every`.
 pub const HISTORY_DATABASE_EVERY: Span = Span::new("every", 1000, 10, 3_600_000);
 /// `history.database.NAME.timeout`.
