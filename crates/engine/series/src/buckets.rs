@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Sweep ─ Whole, within one bucket ─▶ add_summary ─┐
-//!       └ Samples, or Whole decoded ─▶ add_samples ─┴─▶ Buckets ─ poll ─▶ a Bucket for each stretch that has samples
+//!       └ Samples, or Whole decoded ─▶ add_samples ─┴─▶ Buckets ─ a Bucket for each stretch that has samples ─▶ taken ─ poll ─▶
 //! ```
 //!
 //! Samples of bad quality are counted and otherwise left out. A number stands until the next one.
@@ -10,6 +10,7 @@
 use crate::column::{Column, Data, Datum, Stretch};
 use crate::summary::{Numbers, Summary, ValidityCounts};
 use crate::sweep::Span;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use tieline_core::{Quality, Timestamp, Validity};
@@ -81,7 +82,7 @@ impl Frame {
 }
 
 /// The samples of one stretch of time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bucket {
     /// From here on.
     pub start: Timestamp,
@@ -115,6 +116,10 @@ pub struct Extent {
 }
 
 impl Extent {
+    fn is_told(&self) -> bool {
+        self.count > 0 || self.reasons != Quality::GOOD
+    }
+
     fn add(&mut self, count: u64, ends: (Datum, Datum), extremes: Option<(Datum, Datum)>) {
         self.count += count;
         let (first, last) = ends;
@@ -152,6 +157,16 @@ impl Extent {
 }
 
 impl Bucket {
+    /// An empty one.
+    fn begin(&mut self, from: Timestamp, standing: Option<f64>) {
+        (self.from, self.standing) = (from, standing);
+        (self.validities, self.numbers) = (ValidityCounts::default(), None);
+        self.sorted.clear();
+        if self.data.is_told() {
+            self.data = Extent::default();
+        }
+    }
+
     /// The mean of the numbers.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
@@ -251,22 +266,28 @@ impl Needs {
     }
 }
 
+/// Takes of a bucket that gets no more samples what is wanted of it.
+pub type Take<T> = Box<dyn Fn(&Bucket) -> Option<T> + Send>;
+
 /// Buckets as they are filled, in order of time.
-#[derive(Clone, Debug)]
-pub struct Buckets {
+pub struct Buckets<T> {
     frame: Frame,
     needs: Needs,
+    take: Take<T>,
     /// The number that stood before what comes next.
     standing: Option<f64>,
-    done: VecDeque<Bucket>,
-    open: Option<Bucket>,
+    done: VecDeque<T>,
+    /// The bucket that is being filled, where one is.
+    bucket: Bucket,
+    is_open: bool,
 }
 
-impl Buckets {
+impl<T> Buckets<T> {
     /// Empty buckets; `standing` is the number before the frame.
     #[must_use]
-    pub const fn new(frame: Frame, needs: Needs, standing: Option<f64>) -> Self {
-        Self { frame, needs, standing, done: VecDeque::new(), open: None }
+    pub fn new(frame: Frame, needs: Needs, standing: Option<f64>, take: Take<T>) -> Self {
+        let bucket = Bucket::default();
+        Self { frame, needs, take, standing, done: VecDeque::new(), bucket, is_open: false }
     }
 
     /// Which time, and which buckets.
@@ -315,25 +336,25 @@ impl Buckets {
 
     /// The bucket of a time, which is that of the last one or behind it; none outside the frame.
     fn bucket(&mut self, time: Timestamp) -> Option<&mut Bucket> {
-        let (start, end) = self.frame.bucket(time)?;
-        if self.open.as_ref().is_none_or(|open| open.start != start) {
-            self.close();
-            let (from, standing) = (start.max(self.frame.from), self.standing);
-            let (validities, sorted, data) = (ValidityCounts::default(), Vec::new(), Extent::default());
-            self.open = Some(Bucket { start, end, from, validities, numbers: None, standing, sorted, data });
+        if self.is_open && time >= self.bucket.from && time < self.bucket.end {
+            return Some(&mut self.bucket);
         }
-        self.open.as_mut()
+        let (start, end) = self.frame.bucket(time)?;
+        self.close();
+        self.bucket.begin(start.max(self.frame.from), self.standing);
+        (self.bucket.start, self.bucket.end, self.is_open) = (start, end, true);
+        Some(&mut self.bucket)
     }
 
     fn close(&mut self) {
-        if let Some(mut open) = self.open.take() {
-            open.sorted.sort_by(f64::total_cmp);
-            self.standing = open.numbers.map(|numbers| numbers.last.1).or(self.standing);
-            self.done.push_back(open);
+        if core::mem::take(&mut self.is_open) {
+            self.bucket.sorted.sort_by(f64::total_cmp);
+            self.standing = self.bucket.numbers.map(|numbers| numbers.last.1).or(self.standing);
+            self.done.extend((self.take)(&self.bucket));
         }
     }
 
-    /// Whether a bucket is done and was not given out.
+    /// Whether something of a bucket was not given out.
     #[must_use]
     pub fn has_done(&self) -> bool {
         !self.done.is_empty()
@@ -341,11 +362,11 @@ impl Buckets {
 
     /// Forgets the bucket that is being filled, and says from where on its samples are to be added again; none where there is none.
     pub fn discard_open(&mut self) -> Option<Timestamp> {
-        self.open.take().map(|bucket| bucket.from)
+        core::mem::take(&mut self.is_open).then_some(self.bucket.from)
     }
 
-    /// The next bucket that gets no more samples.
-    pub fn poll(&mut self) -> Option<Bucket> {
+    /// What was taken of the next bucket that gets no more samples.
+    pub fn poll(&mut self) -> Option<T> {
         self.done.pop_front()
     }
 

@@ -36,7 +36,7 @@ mod sweep;
 mod tests;
 
 pub use aggregate::{Aggregate, Aggregated};
-pub use buckets::{Bucket, Buckets, Extent, Frame, Grid, Needs};
+pub use buckets::{Bucket, Buckets, Extent, Frame, Grid, Needs, Take};
 pub use chunk::{Chunk, Origin, SAMPLES_MAX, encode};
 pub use column::{Column, Datum, Sample};
 pub use error::SeriesError;

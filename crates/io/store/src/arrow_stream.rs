@@ -15,7 +15,7 @@ use crate::{Piece, StoreError};
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, TableFinishedWIPOffset, TableUnfinishedWIPOffset, WIPOffset};
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::{iter, mem};
+use std::iter;
 use tieline_core::{Quality, Topic};
 
 /// Rows of a batch, give or take a piece.
@@ -72,16 +72,17 @@ pub(crate) fn write<W: Write>(
     schema(out)?;
     dictionary(TOPICS, topics.iter().map(|topic| &**topic), out)?;
     dictionary(QUALITIES, VALIDITIES.iter().map(|validity| validity.name()), out)?;
-    let (mut table, mut count) = (Table::default(), 0);
+    let (mut table, mut body, mut count) = (Table::default(), Body::default(), 0);
     for piece in pieces {
         let piece = piece?;
         count += piece.rows() as u64;
         table.push(piece);
         if table.is_full(BATCH_ROWS) {
-            batch(&mem::take(&mut table), &numbers, out)?;
+            batch(&table, &numbers, &mut body, out)?;
+            table.clear();
         }
     }
-    batch(&table, &numbers, out)?;
+    batch(&table, &numbers, &mut body, out)?;
     out.write_all(&CONTINUED)?;
     out.write_all(&[0; 4])?;
     Ok(count)
@@ -173,6 +174,12 @@ struct Body {
 }
 
 impl Body {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.nodes.clear();
+        self.buffers.clear();
+    }
+
     fn column(&mut self, rows: usize, nulls: usize) {
         self.nodes.push((length(rows), length(nulls)));
     }
@@ -261,12 +268,13 @@ fn dictionary<'t>(
     message(builder, Header::Dictionary, header, &body, out)
 }
 
-fn batch(rows: &Table, numbers: &HashMap<&Topic, i32>, out: &mut impl Write) -> io::Result<()> {
+/// Writes rows; the body is room for them.
+fn batch(rows: &Table, numbers: &HashMap<&Topic, i32>, body: &mut Body, out: &mut impl Write) -> io::Result<()> {
     let count = rows.rows();
     if count == 0 {
         return Ok(());
     }
-    let mut body = Body::default();
+    body.clear();
     let number = |topic: &Topic| numbers.get(topic).copied().unwrap_or(-1).to_le_bytes();
     body.no_nulls(count);
     body.numbers(count, rows.topics.iter().flat_map(|(topic, times)| iter::repeat_n(number(topic), *times)));
@@ -291,7 +299,7 @@ fn batch(rows: &Table, numbers: &HashMap<&Topic, i32>, out: &mut impl Write) -> 
     body.numbers(count, rows.counts.iter().map(|count| count.to_le_bytes()));
     let mut builder = Builder::new();
     let header = body.put(&mut builder);
-    message(builder, Header::Batch, header, &body, out)
+    message(builder, Header::Batch, header, body, out)
 }
 
 fn message(mut builder: Builder, kind: Header, header: Finished, body: &Body, out: &mut impl Write) -> io::Result<()> {

@@ -392,24 +392,23 @@ fn join(
         return if fits { Ok(fields) } else { Err(damaged()) };
     }
     let (mut floats, mut integers, mut blobs) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut values, mut exact, mut row) = (values.into_iter(), exact.into_iter(), 0);
+    let (mut values, mut exact, mut row) = (values.as_slice(), exact.as_slice(), 0);
     for (kind, count) in &kinds {
-        for _ in 0..*count {
-            match *kind {
-                FLOAT => floats.push(values.next().ok_or_else(damaged)?),
-                INT => {
-                    values.next().ok_or_else(damaged)?;
-                    integers.push(exact.next().ok_or_else(damaged)?);
-                }
-                BOOL => integers.push(i64::from(values.next().ok_or_else(damaged)? != 0.0)),
-                NULL => {}
-                _ => {
+        // Every number has a double.
+        let doubles = if *kind <= BOOL { values.split_off(..*count).ok_or_else(damaged)? } else { &[] };
+        match *kind {
+            FLOAT => floats.extend_from_slice(doubles),
+            INT => integers.extend_from_slice(exact.split_off(..*count).ok_or_else(damaged)?),
+            BOOL => integers.extend(doubles.iter().map(|value| i64::from(*value != 0.0))),
+            NULL => {}
+            _ => {
+                for row in row..row + count {
                     let (text, other) = (texts.at(row), others.at(row));
                     blobs.push(text.or(other).ok_or_else(damaged)?);
                 }
             }
-            row += 1;
         }
+        row += count;
     }
     Ok(Fields { times, kinds, qualities, floats, integers, blobs })
 }

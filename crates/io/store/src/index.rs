@@ -27,6 +27,7 @@
 
 use crate::StoreError;
 use crate::chunk_files::Extent;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use std::collections::HashMap;
 use std::path::Path;
@@ -133,6 +134,7 @@ impl Index {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let mut db = Connection::open(path)?;
         db.busy_timeout(BUSY_WAIT)?;
+        keep_plans(&db)?;
         // These have effect in a new file only. The hours of a topic's day fit into a large page; freed pages go back to the system
         // in small steps.
         db.pragma_update(None, "page_size", 16_384)?;
@@ -357,6 +359,12 @@ impl Index {
         let used = pragma("page_count")? - pragma("freelist_count")?;
         Ok((used * pragma("page_size")?).cast_unsigned() + self.live_bytes)
     }
+}
+
+/// Statements are planned once, not again for each value that is bound to them.
+pub(crate) fn keep_plans(db: &Connection) -> Result<(), StoreError> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Enters a chunk under a number.

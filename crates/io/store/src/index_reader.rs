@@ -2,7 +2,7 @@
 
 use crate::StoreError;
 use crate::chunk_files::Extent;
-use crate::index::{BUSY_WAIT, ChunkRow, DAY_US, FileRow, check, state};
+use crate::index::{BUSY_WAIT, ChunkRow, DAY_US, FileRow, check, keep_plans, state};
 use crate::names::NamedChunk;
 use rusqlite::{Connection, OpenFlags, Row, params};
 use std::collections::HashMap;
@@ -47,6 +47,7 @@ pub(crate) fn open_reading(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let checked = |db: Connection| {
         db.busy_timeout(BUSY_WAIT)?;
+        keep_plans(&db)?;
         db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?;
         Ok(db)
     };

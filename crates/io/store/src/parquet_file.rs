@@ -10,8 +10,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use std::io::{self, Write};
+use std::iter;
 use std::sync::Arc;
-use std::{iter, mem};
 
 /// Rows held in memory until they are written as one group.
 const GROUP_ROWS: usize = 128 * 1024;
@@ -48,16 +48,16 @@ pub(crate) fn write<W: Write + Send>(
         count += piece.rows() as u64;
         table.push(piece);
         if table.is_full(GROUP_ROWS) {
-            write_group(&mut file, mem::take(&mut table)).map_err(said)?;
+            write_group(&mut file, &mut table).map_err(said)?;
         }
     }
-    write_group(&mut file, table).map_err(said)?;
+    write_group(&mut file, &mut table).map_err(said)?;
     file.close().map_err(said)?;
     Ok(count)
 }
 
-/// Writes rows as a row group, if there are any.
-fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, table: Table) -> Result<(), ParquetError> {
+/// Writes rows as a row group, if there are any, and takes them out of the table.
+fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, table: &mut Table) -> Result<(), ParquetError> {
     let rows = table.rows();
     if rows == 0 {
         return Ok(());
@@ -73,7 +73,7 @@ fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, table: Table
     for (row, _) in &table.texts {
         there.get_mut(*row).into_iter().for_each(|level| *level = 1);
     }
-    let texts: Vec<ByteArray> = table.texts.into_iter().map(|(_, text)| text.into_bytes().into()).collect();
+    let texts: Vec<ByteArray> = table.texts.drain(..).map(|(_, text)| text.into_bytes().into()).collect();
     column::<ByteArrayType, W>(&mut group, &texts, Some(&there))?;
     let names = table.qualities.iter().map(|(quality, count)| (ByteArray::from(quality.validity().name()), *count));
     column::<ByteArrayType, W>(&mut group, &spread(names), None)?;
@@ -83,6 +83,7 @@ fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, table: Table
     // The schema has it where kinds are told.
     let kinds = table.kinds.iter().map(|(kind, count)| (ByteArray::from(kind.name()), *count));
     column::<ByteArrayType, W>(&mut group, &spread(kinds), None)?;
+    table.clear();
     group.close().map(drop)
 }
 

@@ -57,6 +57,20 @@ impl Table {
         self.rows() >= rows_max || self.text_bytes >= TEXT_BYTES_MAX
     }
 
+    /// Empties it for other rows, in the room that it has.
+    pub fn clear(&mut self) {
+        let Self { topics, times, values, value_there, texts, text_bytes, qualities, counts, kinds } = self;
+        topics.clear();
+        times.clear();
+        values.clear();
+        value_there.clear();
+        texts.clear();
+        *text_bytes = 0;
+        qualities.clear();
+        counts.clear();
+        kinds.clear();
+    }
+
     pub fn push(&mut self, piece: Piece) {
         match piece {
             Piece::Samples(topic, fields) => self.extend(topic, fields),

@@ -103,10 +103,14 @@ fn told(bucket: &Bucket) -> alloc::string::String {
     alloc::format!("{:?} {extremes:?}", Bucket { numbers, data, ..bucket.clone() })
 }
 
+fn whole() -> Take<Bucket> {
+    Box::new(|bucket| Some(bucket.clone()))
+}
+
 /// Fills buckets as a query does, and says how often a summary was enough.
 fn filled(chunks: &[Chunk], frame: &Frame, needs: Needs) -> (Vec<Bucket>, usize) {
     let spans: Vec<Span> = chunks.iter().map(|chunk| Span { first: chunk.first, last: chunk.last }).collect();
-    let (mut buckets, mut summaries) = (Buckets::new(frame.clone(), needs, None), 0);
+    let (mut buckets, mut summaries) = (Buckets::new(frame.clone(), needs, None, whole()), 0);
     let mut sweep = Sweep::new(&spans);
     while let Some(step) = sweep.step() {
         match step {
@@ -213,7 +217,7 @@ fn numbers_stand_until_the_next() {
     };
     let column: Column = [sample(2, 4.0), sample(6, 1.0), sample(15, 2.0)].into_iter().collect();
     let frame = Frame { from: at(0), to: at(20_000_000), grid: Grid::Every(10_000_000) };
-    let mut buckets = Buckets::new(frame, Needs { numbers: true, data: false }, Some(10.0));
+    let mut buckets = Buckets::new(frame, Needs { numbers: true, data: false }, Some(10.0), whole());
     buckets.add_samples(&column);
     buckets.finish();
     let buckets: Vec<Bucket> = core::iter::from_fn(|| buckets.poll()).collect();

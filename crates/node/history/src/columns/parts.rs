@@ -29,19 +29,49 @@ pub(crate) fn encode(column: &Column) -> Vec<u8> {
     out
 }
 
-/// Reads them.
-///
-/// # Errors
-/// The bytes are none that [`encode`] writes.
-pub(super) fn decode(bytes: &[u8]) -> Result<Vec<Part>, SeriesError> {
-    let mut cursor = Cursor::new(bytes);
-    let (count, mut parts, mut start) = (varint::get_len(&mut cursor)?, Vec::new(), 0_usize);
-    for _ in 0..count {
-        let end = start.saturating_add(varint::get_len(&mut cursor)?);
-        let (first, span) = (varint::get_signed(&mut cursor)?, varint::get(&mut cursor)?);
+/// Reads them, one after the other. An error is the last.
+pub(super) const fn decode(bytes: &[u8]) -> Parts<'_> {
+    Parts { cursor: Cursor::new(bytes), left: None, end: 0 }
+}
+
+/// The hours of a row of the index, as they are read.
+pub(super) struct Parts<'b> {
+    cursor: Cursor<'b>,
+    /// How many are left; none before their number was read.
+    left: Option<usize>,
+    /// The place behind the samples of the last one.
+    end: usize,
+}
+
+impl Parts<'_> {
+    fn part(&mut self) -> Result<Part, SeriesError> {
+        let (start, cursor) = (self.end, &mut self.cursor);
+        self.end = start.saturating_add(varint::get_len(cursor)?);
+        let (first, span) = (varint::get_signed(cursor)?, varint::get(cursor)?);
         let [first, last] = [first, first.wrapping_add(span.cast_signed())].map(Timestamp::from_micros);
-        parts.push(Part { span: Span { first, last }, start, end, summary: Summary::get(&mut cursor)? });
-        start = end;
+        Ok(Part { span: Span { first, last }, start, end: self.end, summary: Summary::get(cursor)? })
     }
-    Ok(parts)
+}
+
+impl Iterator for Parts<'_> {
+    type Item = Result<Part, SeriesError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let left = match self.left {
+            Some(left) => left,
+            None => match varint::get_len(&mut self.cursor) {
+                Ok(count) => count,
+                Err(error) => {
+                    self.left = Some(0);
+                    return Some(Err(error.into()));
+                }
+            },
+        };
+        self.left = Some(left.checked_sub(1)?);
+        let part = self.part();
+        if part.is_err() {
+            self.left = Some(0);
+        }
+        Some(part)
+    }
 }

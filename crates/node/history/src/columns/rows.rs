@@ -3,6 +3,7 @@
 use super::chunk_reader::{ChunkReader, Read};
 use super::fill::{Fill, Filler};
 use super::listing::{Journaled, Recorded, list};
+use super::parts;
 use super::question::{HistoryQuery, Order};
 use super::reader::HistoryReader;
 use super::source::Source;
@@ -10,8 +11,13 @@ use super::timeline::Timeline;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Point, Timestamp, Topic};
-use tieline_series::{Aggregate, Bucket, Buckets, Column, Datum, Frame, Grid, Samples, Step, Summary, Sweep};
-use tieline_store::{Answer, DAY_US, Fields, Piece, Row, StoreError};
+use tieline_series::{
+    Aggregate, Aggregated, Bucket, Buckets, Column, Datum, Frame, Grid, Samples, Span, Step, Summary, Sweep,
+};
+use tieline_store::{Answer, ChunkRow, DAY_US, Fields, Piece, Row, StoreError};
+
+/// Samples of a piece: no more than what the processor's cache holds.
+const PIECE_SAMPLES_MAX: usize = 8192;
 
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
@@ -47,7 +53,7 @@ struct Walk {
 /// What a topic's samples become.
 enum Out {
     Samples { ready: Samples, last: Option<(i64, u64)> },
-    Buckets { buckets: Box<Buckets>, aggregate: Aggregate, filler: Option<Box<Filler>> },
+    Buckets { buckets: Box<Buckets<(Timestamp, Aggregated)>>, aggregate: Aggregate, filler: Option<Box<Filler>> },
 }
 
 impl Iterator for Rows<'_> {
@@ -159,7 +165,12 @@ impl<'r> Rows<'r> {
                 let filler = (fill != Fill::None).then(|| Box::new(Filler::new(fill, topic.clone(), frame.clone())));
                 let is_asked = aggregate.needs_standing();
                 let standing = if is_asked { self.standing(number, &heads, from)? } else { None };
-                Out::Buckets { buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing)), aggregate, filler }
+                let of = Box::new(move |bucket: &Bucket| Some((bucket.start, aggregate.of(bucket)?)));
+                Out::Buckets {
+                    buckets: Box::new(Buckets::new(frame, aggregate.needs(), standing, of)),
+                    aggregate,
+                    filler,
+                }
             }
         };
         let sweep = Sweep::new(&sources.iter().map(Source::span).collect::<Vec<_>>());
@@ -179,10 +190,7 @@ impl<'r> Rows<'r> {
             Some(number) => self.reader.index.chunks(number, from, self.to)?,
             None => Vec::new(),
         };
-        let of_heads = heads.iter().filter(|column| !column.is_empty()).cloned().map(Source::Head);
-        let all = rows.into_iter().flat_map(Source::of).chain(of_heads);
-        let is_meant = |source: &Source| source.span().last >= from && source.span().first < self.to;
-        let sources = all.filter(is_meant).collect();
+        let sources = Source::all(rows, &heads, from, self.to);
         Ok((heads, sources))
     }
 
@@ -217,21 +225,52 @@ impl<'r> Rows<'r> {
             Step::Open(one) => (one, false),
         };
         let Some(source) = walk.sources.get(one) else { return Ok(true) };
-        if is_whole && walk.out.take_summary(source) {
-            return Ok(true);
-        }
-        match self.load(source)? {
-            Read::Column(column) if is_whole => walk.take(column),
-            Read::Column(column) => walk.sweep.open(one, column),
-            Read::Damaged => {}
-            Read::Moved => {
-                // All before it was given out: the rest is looked for where it is now.
-                walk.from = walk.out.resume(source.span().first);
-                (_, walk.sources) = self.sources(walk.number, &walk.topic, walk.from)?;
-                walk.sweep = Sweep::new(&walk.sources.iter().map(Source::span).collect::<Vec<_>>());
+        match source {
+            Source::Day(row) if is_whole && walk.out.is_buckets() => {
+                let row = Arc::clone(row);
+                self.take_hours(walk, &row)?;
             }
+            source if is_whole && walk.out.take_summary(source.span(), source.summary()) => {}
+            source => match self.load(source)? {
+                Read::Column(column) if is_whole => walk.take(column),
+                Read::Column(column) => walk.sweep.open(one, column),
+                Read::Damaged => {}
+                Read::Moved => {
+                    let first = source.span().first;
+                    self.look_again(walk, first)?;
+                }
+            },
         }
         Ok(true)
+    }
+
+    /// Takes the hours of a day into buckets. Samples are read of those of which the index does not say enough.
+    fn take_hours(&mut self, walk: &mut Walk, row: &Arc<ChunkRow>) -> Result<(), StoreError> {
+        let mut done = 0;
+        for part in parts::decode(&row.summary) {
+            // From one that cannot be read on, the samples themselves say all.
+            let end = part.as_ref().map_or(usize::MAX, |part| part.end);
+            let first = part.as_ref().map_or(row.first, |part| part.span.first);
+            if part.is_ok_and(|part| walk.out.take_summary(part.span, Some(&part.summary))) {
+                done = end;
+                continue;
+            }
+            match self.load(&Source::Day(Arc::clone(row)))? {
+                Read::Column(column) => walk.take(Arc::new(column.range(done..end.min(column.len())))),
+                Read::Damaged => return Ok(()),
+                Read::Moved => return self.look_again(walk, first),
+            }
+            done = end;
+        }
+        Ok(())
+    }
+
+    /// The samples of a topic are elsewhere now from a time on; all before it were given out.
+    fn look_again(&mut self, walk: &mut Walk, time: Timestamp) -> Result<(), StoreError> {
+        walk.from = walk.out.resume(time);
+        (_, walk.sources) = self.sources(walk.number, &walk.topic, walk.from)?;
+        walk.sweep = Sweep::new(&walk.sources.iter().map(Source::span).collect::<Vec<_>>());
+        Ok(())
     }
 
     fn load(&mut self, source: &Source) -> Result<Read, StoreError> {
@@ -254,14 +293,14 @@ impl<'r> Rows<'r> {
         {
             let sources = self.reader.index.chunks(number, day, until)?.into_iter().flat_map(Source::of);
             for source in sources.filter(|source| source.span().first < from) {
-                match source.summary().and_then(|summary| summary.numbers).map(|numbers| numbers.last) {
-                    Some(last) if last.0 < from => found.push(last),
-                    Some(_) => {
+                match source.summary().map(|summary| summary.numbers.map(|numbers| numbers.last)) {
+                    Some(None) => {}
+                    Some(Some(last)) if last.0 < from => found.push(last),
+                    Some(Some(_)) | None => {
                         if let Read::Column(column) = self.load(&source)? {
                             found.extend(last_before(&column, from));
                         }
                     }
-                    None => {}
                 }
             }
             until = day;
@@ -279,15 +318,19 @@ fn last_before(column: &Column, time: Timestamp) -> Option<(Timestamp, f64)> {
 }
 
 impl Out {
-    /// Takes what a source says of itself, where that is enough.
-    fn take_summary(&mut self, source: &Source) -> bool {
+    const fn is_buckets(&self) -> bool {
+        matches!(self, Self::Buckets { .. })
+    }
+
+    /// Takes what is known of samples that share their time with no other, where that is enough.
+    fn take_summary(&mut self, span: Span, summary: Option<&Summary>) -> bool {
         let Self::Buckets { buckets, aggregate, .. } = self else { return false };
-        let Some(summary) = source.summary().filter(|_| buckets.frame().holds(source.span())) else { return false };
-        let fits = aggregate.needs().fits(summary);
-        if fits {
-            buckets.add_summary(source.span().first, summary);
-        }
-        fits
+        let Some(summary) = summary.filter(|summary| aggregate.needs().fits(summary) && buckets.frame().holds(span))
+        else {
+            return false;
+        };
+        buckets.add_summary(span.first, summary);
+        true
     }
 
     /// From where on samples are wanted again, when all before a time was taken.
@@ -331,7 +374,7 @@ impl Walk {
     fn piece(&mut self, count_max: usize) -> Option<Piece> {
         if let Out::Samples { ready, .. } = &mut self.out
             && ready.time().is_some_and(|time| self.skip.is_none_or(|(place, _)| place < time.micros()))
-            && let Some(column) = ready.cut(count_max)
+            && let Some(column) = ready.cut(count_max.min(PIECE_SAMPLES_MAX))
         {
             let tieline_series::Fields { times, kinds, qualities, floats, integers, blobs } = column.into();
             let fields = Fields { times, kinds, qualities, floats, integers, blobs };
@@ -356,12 +399,11 @@ impl Walk {
                 }
                 None
             }
-            Out::Buckets { buckets, aggregate, filler } => loop {
+            Out::Buckets { buckets, filler, .. } => loop {
                 if let Some(row) = filler.as_mut().and_then(|filler| filler.poll()) {
                     return Some(row);
                 }
-                let next = std::iter::from_fn(|| buckets.poll())
-                    .find_map(|bucket| bucket_row(&self.topic, *aggregate, &bucket));
+                let next = buckets.poll().map(|(start, found)| bucket_row(&self.topic, start, found));
                 match (next, filler.as_mut()) {
                     (row, None) => return row,
                     (Some(row), Some(filler)) => filler.push(row),
@@ -373,10 +415,9 @@ impl Walk {
     }
 }
 
-fn bucket_row(topic: &Topic, aggregate: Aggregate, bucket: &Bucket) -> Option<Row> {
-    let found = aggregate.of(bucket)?;
-    let point = Point { value: found.datum.into_value(), quality: found.quality, time: bucket.start };
-    Some(row(topic, point, found.count, 0))
+fn bucket_row(topic: &Topic, start: Timestamp, found: Aggregated) -> Row {
+    let point = Point { value: found.datum.into_value(), quality: found.quality, time: start };
+    row(topic, point, found.count, 0)
 }
 
 fn row(topic: &Topic, point: Point, count: u64, number: u64) -> Row {

@@ -4,7 +4,7 @@ use super::folder_of;
 use super::parts::{self, Part};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tieline_core::Cursor;
+use tieline_core::{Cursor, Timestamp};
 use tieline_series::{Chunk, Column, Fields, Span, Summary};
 use tieline_store::{ChunkRow, DayFile, DayPlace, Extent, FolderStorage, StoreError, file_name, read_chunk};
 
@@ -16,24 +16,56 @@ pub(super) enum Source {
     Chunk(ChunkRow, Summary),
     /// In a day file, an hour of them.
     Hour(Arc<ChunkRow>, Part),
+    /// In a day file, all of a day.
+    Day(Arc<ChunkRow>),
 }
 
 impl Source {
-    /// What a row of the index stands for.
-    pub(super) fn of(row: ChunkRow) -> Vec<Self> {
-        if row.day.is_none() {
-            let summary = Summary::get(&mut Cursor::new(&row.summary)).unwrap_or_default();
-            return vec![Self::Chunk(row, summary)];
+    fn new(row: ChunkRow) -> Self {
+        if row.day.is_some() {
+            return Self::Day(Arc::new(row));
         }
-        let parts = parts::decode(&row.summary).unwrap_or_default();
-        let row = Arc::new(ChunkRow { summary: Vec::new(), ..row });
-        parts.into_iter().map(|part| Self::Hour(Arc::clone(&row), part)).collect()
+        let summary = Summary::get(&mut Cursor::new(&row.summary)).unwrap_or_default();
+        Self::Chunk(row, summary)
+    }
+
+    /// What a row of the index stands for; of a day its hours.
+    pub(super) fn of(row: ChunkRow) -> Vec<Self> {
+        Self::new(row).into_hours()
+    }
+
+    /// What rows of the index and heads stand for that may have samples from a time on and before another, in the order in which
+    /// they came. A day that is meant as a whole and that no other overlaps is one; of other days the hours are.
+    pub(super) fn all(rows: Vec<ChunkRow>, heads: &[Arc<Column>], from: Timestamp, to: Timestamp) -> Vec<Self> {
+        let is_meant = |source: &Self| source.span().last >= from && source.span().first < to;
+        let of_heads = heads.iter().filter(|column| !column.is_empty()).cloned().map(Self::Head);
+        let all: Vec<Self> = rows.into_iter().map(Self::new).chain(of_heads).filter(is_meant).collect();
+        let alone = alone(&all.iter().map(Self::span).collect::<Vec<_>>());
+        let mut found = Vec::with_capacity(all.len());
+        for (source, is_alone) in all.into_iter().zip(alone) {
+            let span = source.span();
+            if is_alone && span.first >= from && span.last < to {
+                found.push(source);
+            } else {
+                found.extend(source.into_hours().into_iter().filter(is_meant));
+            }
+        }
+        found
+    }
+
+    fn into_hours(self) -> Vec<Self> {
+        let Self::Day(row) = self else { return vec![self] };
+        let hours: Result<_, _> =
+            parts::decode(&row.summary).map(|part| part.map(|part| Self::Hour(Arc::clone(&row), part))).collect();
+        // Its samples say what it does not say of them.
+        hours.unwrap_or_else(|_| vec![Self::Day(row)])
     }
 
     pub(super) fn span(&self) -> Span {
         match self {
             Self::Chunk(row, _) => Span { first: row.first, last: row.last },
             Self::Hour(_, part) => part.span,
+            Self::Day(row) => Span { first: row.first, last: row.last },
             Self::Head(column) => {
                 let (first, last) = column.ends().unwrap_or_default();
                 Span { first, last }
@@ -44,7 +76,7 @@ impl Source {
     /// What its samples are together, where that is known.
     pub(super) const fn summary(&self) -> Option<&Summary> {
         match self {
-            Self::Head(_) => None,
+            Self::Head(_) | Self::Day(_) => None,
             Self::Chunk(_, summary) => Some(summary),
             Self::Hour(_, part) => Some(&part.summary),
         }
@@ -55,9 +87,31 @@ impl Source {
         match self {
             Self::Head(_) => None,
             Self::Chunk(row, _) => Some((row, row.samples)),
+            Self::Day(row) => Some((row, row.samples)),
             Self::Hour(row, part) => Some((row, (part.end - part.start) as u64)),
         }
     }
+}
+
+/// Which of the spans share no time with another.
+fn alone(spans: &[Span]) -> Vec<bool> {
+    let mut order: Vec<(Span, usize)> = spans.iter().copied().zip(0..).collect();
+    order.sort_by_key(|(span, _)| span.first);
+    let mut alone = vec![true; spans.len()];
+    let mut meets = |one: usize| alone.get_mut(one).into_iter().for_each(|is_alone| *is_alone = false);
+    // The one that ends last, of those that begin earlier.
+    let mut longest: Option<(Span, usize)> = None;
+    for (span, one) in order {
+        if let Some((other, number)) = longest.filter(|(other, _)| other.last >= span.first) {
+            meets(one);
+            meets(number);
+            if other.last > span.last {
+                continue;
+            }
+        }
+        longest = Some((span, one));
+    }
+    alone
 }
 
 /// What became of reading samples.
@@ -91,6 +145,7 @@ impl Loader {
         match source {
             Source::Head(column) => Ok(Loaded::Column(Arc::clone(column))),
             Source::Chunk(row, _) => self.chunk(row),
+            Source::Day(row) => self.chunk(row),
             Source::Hour(row, part) => Ok(match self.chunk(row)? {
                 Loaded::Column(column) => Loaded::Column(Arc::new(column.range(part.start..part.end))),
                 other => other,

@@ -550,6 +550,27 @@ fn closed_days_are_parquet_and_late_samples_join_them() {
 }
 
 #[test]
+fn where_the_index_says_nonsense_of_a_day_its_samples_are_read() {
+    const HOUR: i64 = 3_600_000_000;
+    let minutes: Vec<_> = (0..24 * 60).map(|n| entry(2, "a", n * 60_000_000 + 7, n, Quality::GOOD)).collect();
+    let mut stored = stored(&minutes);
+    compact(&mut stored.store, at(30 * HOUR)).unwrap();
+    let hourly = |aggregate| HistoryQuery { every: Some(Duration::from_secs(3600)), aggregate, ..all("a") };
+    let told = |stored: &Stored| {
+        let (rows, sums) = (stored.ask(all("a")), stored.ask(hourly(Aggregate::Sum)));
+        let from_noon = HistoryQuery { from: Some(at(12 * HOUR)), ..hourly(Aggregate::Integral) };
+        (rows, sums, stored.ask(from_noon), latest(&stored.source.reader().unwrap(), "a", 5 * HOUR))
+    };
+    let expect = told(&stored);
+    assert_eq!((expect.0.len(), expect.1.len()), (24 * 60, 24));
+    let index = rusqlite::Connection::open(folder_of(stored.folder.path()).join(tieline_store::INDEX_FILE)).unwrap();
+    for damage in ["substr(summary, 1, 500)", "x'ff'", "x''"] {
+        assert_eq!(index.execute(&format!("UPDATE chunks SET summary = {damage}"), []).unwrap(), 1);
+        assert_eq!(told(&stored), expect, "{damage}");
+    }
+}
+
+#[test]
 fn a_store_that_is_none_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let open = || Columns::open(folder.path(), Live::default(), MEMORY, FILE).map(drop);
