@@ -40,12 +40,16 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             let rows = history::databases::run(&options, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::databases::COLUMNS, shape(json))?;
         }
+        BenchVerb::History { peers: Some(topics), json, .. } => {
+            let rows = history::peers::run(topics, &Progress::new(true))?;
+            write_rows(&mut stdout(), &rows, history::peers::COLUMNS, shape(json))?;
+        }
         BenchVerb::History { points, stages: true, json, .. } => {
             let rows = history::stages::run(points, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::stages::COLUMNS, shape(json))?;
         }
         BenchVerb::History { points, growth: true, json, .. } => {
-            let rows = history::growth::run(points as u64, &Progress::new(true))?;
+            let rows = history::growth::run(points as u64, history::growth::TOPICS, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::growth::COLUMNS, shape(json))?;
         }
         BenchVerb::History { points, rounds, sync_delay, svg, json, .. } => {

@@ -31,8 +31,8 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("bytes a point", "disk_bytes_per_point"),
 ];
 
-/// Different topics.
-const TOPICS: usize = 1000;
+/// Topics of the published rows.
+pub const TOPICS: usize = 1000;
 /// Seconds that questions are about: those of the first mark.
 const SECONDS: u64 = 1000;
 /// Batches under way.
@@ -63,23 +63,24 @@ pub struct Row {
     pub disk_bytes_per_point: f64,
 }
 
-/// Runs the experiment up to so many points, from the mark that is the first.
+/// Runs the experiment with so many topics up to so many points.
 ///
 /// # Errors
 /// The points are fewer than those of the first mark, the disk does not have what it needs, or an answer is wrong.
-pub fn run(points: u64, progress: &Progress) -> Result<Vec<Row>> {
-    let first = TOPICS as u64 * SECONDS;
+pub fn run(points: u64, count: usize, progress: &Progress) -> Result<Vec<Row>> {
+    ensure!(count > 0, "topics are 1 or more");
+    let first = count as u64 * SECONDS;
     ensure!(points >= first, "points are {first} or more");
     let folder = TempDir::new().context("a folder for the history")?;
     let source = HistorySource::new(folder.path());
     let writer = HistoryWriter::open_guarded(&source, HistoryOptions::default(), std::sync::Arc::new(|| true))?;
-    let mut growth = Growth { topics: topics(TOPICS)?, second: 0, told: channel(), under_way: 0, last: Seq::default() };
+    let mut growth = Growth { topics: topics(count)?, second: 0, told: channel(), under_way: 0, last: Seq::default() };
     let mut rows: Vec<Row> = Vec::new();
     let marks = std::iter::successors(Some(first), |mark| mark.checked_mul(10)).take_while(|mark| *mark <= points);
     for mark in marks {
         progress.show(&format!("history: up to {mark} points"));
         let (began, before) = (Instant::now(), growth.points());
-        growth.record(writer.handle(), mark / TOPICS as u64)?;
+        growth.record(writer.handle(), mark / count as u64)?;
         let rate = number(mark - before) / began.elapsed().as_secs_f64();
         let (topic_ms, means_ms) = growth.ask(&source)?;
         let disk = number(writer.handle().status().store_bytes);
@@ -112,7 +113,7 @@ struct Growth {
 
 impl Growth {
     const fn points(&self) -> u64 {
-        self.second * TOPICS as u64
+        self.second * self.topics.len() as u64
     }
 
     /// Records all seconds before this one, and waits until they can be queried.
@@ -136,12 +137,12 @@ impl Growth {
         let (from, to) = (Some(at(self.second - SECONDS)?), Some(at(self.second)?));
         let (mut one, mut all) = (Vec::new(), Vec::new());
         for n in 0..TRIES {
-            let topic = self.topics.get(n * 7919 % TOPICS).context("a topic")?;
+            let topic = self.topics.get(n * 7919 % self.topics.len()).context("a topic")?;
             let query = HistoryQuery { from, to, ..HistoryQuery::of(Filter::new(topic)?) };
             one.push(timed(&source.reader()?, query, SECONDS)?);
             let (every, aggregate) = (Some(Duration::from_secs(100)), Aggregate::Mean);
             let query = HistoryQuery { from, to, every, aggregate, ..HistoryQuery::of(Filter::new("bench/#")?) };
-            all.push(timed(&source.reader()?, query, TOPICS as u64 * SECONDS / 100)?);
+            all.push(timed(&source.reader()?, query, self.topics.len() as u64 * SECONDS / 100)?);
         }
         Ok((median(&one), median(&all)))
     }

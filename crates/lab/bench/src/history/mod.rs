@@ -9,6 +9,7 @@ pub mod databases;
 mod delayed;
 mod draw;
 pub mod growth;
+pub mod peers;
 mod plain;
 pub mod queries;
 mod series;
@@ -370,6 +371,31 @@ mod tests {
                 (None, Some(why)) => assert!(why.contains("is absent"), "{row:?}"),
                 _ => panic!("{row:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn each_stage_has_its_processor_time() {
+        let rows = stages::run(20_000, &Progress::new(false)).unwrap();
+        assert_eq!(rows.len(), 5);
+        assert!(rows.iter().all(|row| row.cpu_us_per_point.is_some() != row.invalid.is_some()), "{rows:?}");
+    }
+
+    #[test]
+    fn a_history_that_grows_is_asked_at_each_mark() {
+        let rows = growth::run(20_000, 2, &Progress::new(false)).unwrap();
+        assert_eq!(rows.iter().map(|row| row.points).collect::<Vec<_>>(), [2000, 20_000]);
+        assert_eq!((rows[0].ratio_of_points_per_s, rows[0].ratio_of_topic_ms), (1.0, 1.0));
+        assert!(rows[1].points_per_s > 0.0 && rows[1].ratio_of_means_ms > 0.0, "{rows:?}");
+    }
+
+    #[test]
+    fn a_day_is_in_other_stores_too() {
+        let rows = peers::run(2, &Progress::new(false)).unwrap();
+        assert_eq!(rows.iter().map(|row| row.store).collect::<Vec<_>>(), ["Tieline", "SQLite", "DuckDB", "floor"]);
+        for row in rows {
+            let absent = row.invalid.as_ref().is_some_and(|why| why.contains("is absent"));
+            assert!(row.figures.is_some_and(|figures| figures.day_ms > 0.0) || absent, "{row:?}");
         }
     }
 

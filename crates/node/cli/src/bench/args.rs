@@ -101,6 +101,9 @@ pub enum BenchVerb {
         /// One history that grows to so many points, asked at 10^6, 10^7 ... points, in place of the other rows
         #[arg(long, conflicts_with_all = ["queries", "databases", "sync_delay", "stages"])]
         growth: bool,
+        /// A day of so many topics, here and in SQLite and DuckDB, in place of the other rows
+        #[arg(long, value_name = "TOPICS", value_parser = some, conflicts_with_all = ["queries", "databases", "sync_delay", "stages", "growth"])]
+        peers: Option<usize>,
         /// Days of each topic, a value a second
         #[arg(long, default_value_t = 1, requires = "queries")]
         days: usize,
