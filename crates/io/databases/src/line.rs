@@ -262,7 +262,7 @@ mod tests {
         check(Row { time: Timestamp::from_micros(i64::MAX), ..row("x", Value::Int(1)) }, "");
         assert!(!push(&mut String::new(), &line.begin, false, &row("x", text)));
         check(row("x", Value::Float(-1e-7)), &format!("a\\ b,topic=x,q=good value=-1e-7 {AT}"));
-        check(row("x", Value::Float(f64::MAX)), &format!("a\\ b,topic=x,q=good value=1.7976931348623157e308 {AT}"));
+        check(row("x", Value::Float(f64::MAX)), &format!("a\\ b,topic=x,q=good value=1.7976931348623157e+308 {AT}"));
     }
 
     #[test]
