@@ -93,7 +93,7 @@ impl Writes {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::io::{BufRead, BufReader, Read as _, Write as _};
+    use std::io::{BufRead, BufReader, Write as _};
     use std::net::TcpListener;
 
     fn body_of(reader: &mut impl BufRead, length: usize, is_chunked: bool) -> Vec<u8> {
