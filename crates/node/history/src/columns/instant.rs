@@ -10,6 +10,7 @@
 use super::chunk_reader::{ChunkReader, Read};
 use super::listing::{Journaled, Recorded, list};
 use super::live::ColumnsOf;
+use super::policy::Cutoffs;
 use super::reader::HistoryReader;
 use super::source::Source;
 use std::cmp::Ordering;
@@ -27,8 +28,8 @@ pub struct Latest<'r> {
     reader: &'r HistoryReader,
     chunks: ChunkReader,
     time: Timestamp,
-    /// Samples before it are too old to be shown.
-    cutoff: Timestamp,
+    /// Samples before them are too old to be shown.
+    cutoffs: Arc<Cutoffs>,
     topics: VecDeque<Recorded>,
     /// The topics that come next, and their heads.
     group: VecDeque<Recorded>,
@@ -44,11 +45,11 @@ impl<'r> Latest<'r> {
         time: Timestamp,
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<Self, StoreError> {
-        let cutoff = reader.cutoff().unwrap_or(Timestamp::from_micros(i64::MIN));
+        let cutoffs = reader.cutoffs();
         let (topics, journaled) = list(reader, filters, is_meant)?;
         let (chunks, topics) = (ChunkReader::new(reader.loader()), topics.into());
         let (group, heads) = (VecDeque::new(), ColumnsOf::new());
-        Ok(Self { reader, chunks, time, cutoff, topics, group, heads, journaled, is_over: false })
+        Ok(Self { reader, chunks, time, cutoffs, topics, group, heads, journaled, is_over: false })
     }
 
     /// Puts the topics in another order than that of their names.
@@ -71,7 +72,7 @@ impl<'r> Latest<'r> {
                 continue;
             };
             let heads = self.heads_of(number, &topic);
-            let found = self.last(number, &heads)?.filter(|sample| sample.time >= self.cutoff);
+            let found = self.last(number, &heads)?.filter(|sample| Some(sample.time) >= self.cutoffs.of(&topic));
             if let Some(sample) = found {
                 return Ok(Some((topic, sample)));
             }

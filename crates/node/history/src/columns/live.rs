@@ -1,6 +1,8 @@
 //! The heads, shared by the thread that fills them and those that read.
 
+use super::policy::Cutoffs;
 use crate::queue::lock;
+use crate::store::Rule;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -13,64 +15,78 @@ pub(super) type ColumnsOf = HashMap<u32, Vec<Arc<Column>>>;
 /// What a store has in memory, while a thread of this process writes it. It is held for no longer than it takes to add a batch of samples
 /// or to copy a head: never while something is written to the disk.
 #[derive(Clone, Default)]
-pub(crate) struct Live(Arc<Mutex<Option<Open>>>);
+pub(crate) struct Live {
+    open: Arc<Mutex<Option<Open>>>,
+    /// Rules of retention, where some were given.
+    rules: Arc<Mutex<Option<Arc<[Rule]>>>>,
+}
 
 struct Open {
     heads: Heads,
     /// Whether the heads have all that the journal had at the start. Until then who reads takes it from the journal.
     is_complete: bool,
-    /// Samples before it are too old to be kept: chunks that have others, too, are still there.
-    cutoff: Option<Timestamp>,
+    /// Which samples are too old to be kept: chunks that have others, too, are still there.
+    cutoffs: Arc<Cutoffs>,
 }
 
 impl Live {
     pub(super) fn open(&self, heads: Heads) {
-        *lock(&self.0) = Some(Open { heads, is_complete: false, cutoff: None });
+        *lock(&self.open) = Some(Open { heads, is_complete: false, cutoffs: Arc::default() });
     }
 
     /// The heads have all that the journal had at the start.
     pub(super) fn complete(&self) {
-        if let Some(open) = lock(&self.0).as_mut() {
+        if let Some(open) = lock(&self.open).as_mut() {
             open.is_complete = true;
         }
     }
 
     pub(super) fn close(&self) {
-        *lock(&self.0) = None;
+        *lock(&self.open) = None;
     }
 
     /// Does something with the heads of an open store.
     pub(crate) fn with<T: Default>(&self, act: impl FnOnce(&mut Heads) -> T) -> T {
-        lock(&self.0).as_mut().map(|open| act(&mut open.heads)).unwrap_or_default()
+        lock(&self.open).as_mut().map(|open| act(&mut open.heads)).unwrap_or_default()
     }
 
-    /// Samples before that time are hidden from here on.
-    pub(super) fn cut_off(&self, time: Timestamp) {
-        if let Some(open) = lock(&self.0).as_mut() {
-            open.cutoff = open.cutoff.max(Some(time));
+    /// Samples that are too old are hidden from here on.
+    pub(super) fn cut_off(&self, cutoffs: Cutoffs) {
+        if let Some(open) = lock(&self.open).as_mut() {
+            open.cutoffs = Arc::new(cutoffs);
         }
+    }
+
+    /// Gives other rules.
+    pub(super) fn set_rules(&self, rules: Arc<[Rule]>) {
+        *lock(&self.rules) = Some(rules);
+    }
+
+    /// The rules that were given; none where nobody gave any.
+    pub(super) fn rules(&self) -> Option<Arc<[Rule]>> {
+        lock(&self.rules).clone()
     }
 
     /// The samples of a topic that may be in no chunk; none where no store is open, or it has not read the journal yet.
     pub(super) fn columns(&self, topic: u32) -> Option<Vec<Arc<Column>>> {
-        lock(&self.0).as_ref().filter(|open| open.is_complete).map(|open| open.heads.columns(topic))
+        lock(&self.open).as_ref().filter(|open| open.is_complete).map(|open| open.heads.columns(topic))
     }
 
     /// From where on samples are shown.
-    pub(super) fn cutoff(&self) -> Option<Timestamp> {
-        lock(&self.0).as_ref().and_then(|open| open.cutoff)
+    pub(super) fn cutoffs(&self) -> Arc<Cutoffs> {
+        lock(&self.open).as_ref().map(|open| Arc::clone(&open.cutoffs)).unwrap_or_default()
     }
 
     /// The same of several topics, where a sample is not behind a time.
     pub(super) fn columns_of(&self, topics: &[u32], time: Timestamp) -> Option<ColumnsOf> {
-        let open = lock(&self.0);
+        let open = lock(&self.open);
         let complete = open.as_ref().filter(|open| open.is_complete);
         complete.map(|open| open.heads.columns_of(topics, time).into_iter().collect())
     }
 
     /// Whether the heads say all that is in no chunk.
     pub(super) fn is_open(&self) -> bool {
-        lock(&self.0).as_ref().is_some_and(|open| open.is_complete)
+        lock(&self.open).as_ref().is_some_and(|open| open.is_complete)
     }
 }
 

@@ -37,6 +37,7 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
         keep,
         store_bytes_max,
         memory_bytes_max,
+        retention: _,
         databases_bytes_max,
         databases,
     } = history;
@@ -68,6 +69,7 @@ mod tests {
             assert_eq!(restart_needed(&read(before), &read(after)), expect, "{before} {after}");
         };
         check("", "", &[]);
+        check("", "[[history.retention]]\ntopics='a/#'\nkeep='3d'\n", &[]);
         check("", "[[view]]\nname='a'\nfrom='x/+'\nto='y/{1}'\n[network.n]\n", &[]);
         check("", "[node]\nname='b'\nworkers=3\n", &["node.name", "node.workers"]);
         check("[http]\nlisten='127.0.0.1:1'\n", "[mqtt]\nlisten='127.0.0.1:2'\n", &["http.listen", "mqtt.listen"]);

@@ -82,6 +82,17 @@ pub const HISTORY_STORE_BYTES_MAX: Size = Size::new("store_bytes_max", 16 << 30,
 pub const HISTORY_MEMORY_BYTES_MAX: Size = Size::new("memory_bytes_max", 64 << 20, 1 << 20, 64 << 30);
 /// `history.databases_bytes_max`.
 pub const HISTORY_DATABASES_BYTES_MAX: Size = Size::new("databases_bytes_max", 8 << 30, 1 << 20, 1 << 50);
+/// `history.retention.keep`.
+pub const HISTORY_RETENTION_KEEP: NoDefault<Span> =
+    NoDefault::new(Span::new("keep", 60_000, 60_000, 3_153_600_000_000));
+/// `history.retention.downsample.after`.
+pub const HISTORY_RETENTION_DOWNSAMPLE_AFTER: NoDefault<Span> =
+    NoDefault::new(Span::new("after", 3_600_000, 3_600_000, 3_153_600_000_000));
+/// `history.retention.downsample.every`.
+pub const HISTORY_RETENTION_DOWNSAMPLE_EVERY: NoDefault<Span> =
+    NoDefault::new(Span::new("every", 1000, 1000, 86_400_000));
+/// `history.retention.downsample.aggregate`.
+pub const HISTORY_RETENTION_DOWNSAMPLE_AGGREGATE: Choice<3> = Choice::new("aggregate", ["mean", "last", "extremes"], 0);
 /// `history.database.NAME.batch_rows`.
 pub const HISTORY_DATABASE_BATCH_ROWS: NoDefault<Count> = NoDefault::new(Count::new("batch_rows", 500, 500, 200_000));
 /// `history.database.NAME.every`.
