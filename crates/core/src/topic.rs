@@ -201,6 +201,9 @@ impl Filter {
         if topic.starts_with('$') && matches!(self.0.as_bytes().first(), Some(b'+' | b'#')) {
             return false;
         }
+        if &*self.0 == "#" {
+            return true;
+        }
         let (mut wanted, mut found) = (self.0.split('/'), topic.split('/'));
         loop {
             match (wanted.next(), found.next()) {

@@ -2,7 +2,7 @@
 //!
 //! In: records (bytes), results of storage calls. Out: a sequence number for each record, the number of the last
 //! durable record, the records in order when read, and the sequence numbers of lost records. This crate also has the
-//! record format of history, a batch of updates as bytes ([`encode`], [`decode`]).
+//! record format of history, a batch of updates as bytes ([`encode`], [`decode`], [`Decoder`]).
 //!
 //! Durability: after [`Journal::write`] a record survives the end of the process; after [`Journal::sync`] it survives a
 //! power cut. A failed sync is never repeated on the same file: all records that were not durable are written again, to
@@ -26,6 +26,6 @@ mod tests;
 pub use journal::{Counters, Failure, Journal, JournalError, Recovery, State};
 pub use limits::{Limits, WhenFull};
 pub use reader::{Item, Lost, Reader};
-pub use record::{RecordError, Sample, decode, encode};
+pub use record::{Decoder, RecordError, Sample, decode, encode};
 pub use scan::{Damage, Fault, salvage};
 pub use segment::{RECORD_BYTES_MAX, Seq};

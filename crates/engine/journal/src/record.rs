@@ -32,7 +32,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use tieline_core::varint::{self, VarintError};
 use tieline_core::{Body, Cursor, Point, Quality, Timestamp, Topic, Truncated, Update, Value};
 
@@ -44,6 +44,10 @@ const HAS_TOPIC: u8 = 0x40;
 const AGAIN: u8 = 0x80;
 /// The fewest bytes that a sample takes: a tag.
 const SAMPLE_BYTES_MIN: usize = 1;
+/// Names that a [`Decoder`] keeps, give or take those of a record; above it all are read again.
+const NAMES_MAX: usize = 1 << 16;
+/// Bytes of the longest of them.
+const NAME_BYTES_MAX: usize = 256;
 
 /// One update of a batch, with its time: of a point the point's own, of any other payload when it was received.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,6 +156,29 @@ pub fn encode(samples: &[Sample], out: &mut Vec<u8>) {
 /// # Errors
 /// The bytes are no record; nothing is taken from them then.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Sample>, RecordError> {
+    read(bytes, None)
+}
+
+/// Reads one record after another: samples of a topic share its name, also those of different records.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    names: HashSet<Topic>,
+}
+
+impl Decoder {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// The bytes are no record; nothing is taken from them then.
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<Vec<Sample>, RecordError> {
+        if self.names.len() > NAMES_MAX {
+            self.names.clear();
+        }
+        read(bytes, Some(&mut self.names))
+    }
+}
+
+fn read(bytes: &[u8], names: Option<&mut HashSet<Topic>>) -> Result<Vec<Sample>, RecordError> {
     let mut cursor = Cursor::new(bytes);
     let version = cursor.u8()?;
     if version != VERSION {
@@ -161,11 +188,11 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Sample>, RecordError> {
     if count > cursor.left() / SAMPLE_BYTES_MIN {
         return Err(RecordError::Truncated);
     }
-    let mut decoder = Decoder { topics: Vec::new(), next_topic: 0, time: 0 };
+    let mut record = Record { names, topics: Vec::new(), name: String::new(), next_topic: 0, time: 0 };
     // A hostile count of empty samples must not cost more memory than its bytes warrant at once.
     let mut samples = Vec::with_capacity(count.min(4096));
     for _ in 0..count {
-        samples.push(decoder.sample(&mut cursor)?);
+        samples.push(record.sample(&mut cursor)?);
     }
     if !cursor.is_empty() {
         return Err(RecordError::Illegal("rest"));
@@ -173,13 +200,18 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Sample>, RecordError> {
     Ok(samples)
 }
 
-struct Decoder {
+/// A record that is being read.
+struct Record<'n> {
+    /// Topics of other records.
+    names: Option<&'n mut HashSet<Topic>>,
     topics: Vec<Topic>,
+    /// The name of the last of them.
+    name: String,
     next_topic: usize,
     time: i64,
 }
 
-impl Decoder {
+impl Record<'_> {
     fn sample(&mut self, cursor: &mut Cursor<'_>) -> Result<Sample, RecordError> {
         let tag = cursor.u8()?;
         let number = if tag & HAS_TOPIC == 0 { self.next_topic } else { varint::get_len(cursor)? };
@@ -211,10 +243,21 @@ impl Decoder {
         let shared = varint::get_len(cursor)?;
         let own = varint::get_len(cursor)?;
         let own = core::str::from_utf8(cursor.take(own)?).map_err(|_| RecordError::Illegal("topic name"))?;
-        let before = self.topics.last().map_or("", Topic::as_str);
-        let mut name = String::from(before.get(..shared).ok_or(RecordError::Illegal("shared part of a topic name"))?);
-        name.push_str(own);
-        let topic = Topic::new(&name).map_err(|_| RecordError::Illegal("topic name"))?;
+        if !self.name.is_char_boundary(shared) {
+            return Err(RecordError::Illegal("shared part of a topic name"));
+        }
+        self.name.truncate(shared);
+        self.name.push_str(own);
+        let topic = match self.names.as_ref().and_then(|names| names.get(self.name.as_str())) {
+            Some(topic) => topic.clone(),
+            None => {
+                let topic = Topic::new(&self.name).map_err(|_| RecordError::Illegal("topic name"))?;
+                if let Some(names) = self.names.as_mut().filter(|_| topic.len() <= NAME_BYTES_MAX) {
+                    names.insert(topic.clone());
+                }
+                topic
+            }
+        };
         self.topics.push(topic.clone());
         Ok(topic)
     }

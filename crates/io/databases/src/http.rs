@@ -1,10 +1,10 @@
 //! Writes over HTTP: an address, who writes, and what an answer means.
 
 use crate::DatabaseError;
-use std::io;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
-use ureq::Agent;
+use ureq::{Agent, AsSendBody, SendBody};
 
 /// Bytes of an answer that are read.
 const ANSWER_BYTES_MAX: u64 = 4096;
@@ -55,6 +55,20 @@ impl Writes {
     }
 
     pub(crate) fn send(&self, headers: &[(&str, &str)], body: &[u8], limit: Duration) -> Result<(), DatabaseError> {
+        self.post(headers, body, limit)
+    }
+
+    /// Sends a body while it is read, in chunks.
+    pub(crate) fn stream(
+        &self,
+        headers: &[(&str, &str)],
+        body: &mut dyn Read,
+        limit: Duration,
+    ) -> Result<(), DatabaseError> {
+        self.post(headers, SendBody::from_reader(body), limit)
+    }
+
+    fn post(&self, headers: &[(&str, &str)], body: impl AsSendBody, limit: Duration) -> Result<(), DatabaseError> {
         let mut request = self.agent.post(&self.url);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -79,10 +93,26 @@ impl Writes {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::io::{BufRead, BufReader, Write as _};
     use std::net::TcpListener;
 
-    /// Answers one request after the other with these statuses, and gives the bodies.
+    fn body_of(reader: &mut impl BufRead, length: usize, is_chunked: bool) -> Vec<u8> {
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let mut is_last = !is_chunked;
+        while !is_last {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            let length = usize::from_str_radix(line.trim(), 16).unwrap();
+            let mut chunk = vec![0; length + 2];
+            reader.read_exact(&mut chunk).unwrap();
+            body.extend(&chunk[..length]);
+            is_last = length == 0;
+        }
+        body
+    }
+
+    /// Answers one request after the other with these statuses, and gives the bodies, of which some come in chunks.
     pub fn serve(statuses: &'static [u16]) -> (String, std::thread::JoinHandle<Vec<Vec<u8>>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/write", listener.local_addr().unwrap());
@@ -90,16 +120,16 @@ pub(crate) mod tests {
             let answer = |status: &u16| {
                 let (mut socket, _) = listener.accept().unwrap();
                 let mut reader = BufReader::new(socket.try_clone().unwrap());
-                let (mut head, mut length) = (String::new(), 0);
+                let (mut head, mut length, mut is_chunked) = (String::new(), 0, false);
                 while reader.read_line(&mut head).unwrap() > 2 {
                     let lower = head.to_lowercase();
                     if let Some(found) = lower.strip_prefix("content-length:") {
                         length = found.trim().parse().unwrap();
                     }
+                    is_chunked |= lower.trim_end() == "transfer-encoding: chunked";
                     head.clear();
                 }
-                let mut body = vec![0; length];
-                reader.read_exact(&mut body).unwrap();
+                let body = body_of(&mut reader, length, is_chunked);
                 let said = "why";
                 write!(
                     socket,

@@ -54,6 +54,11 @@ pub const HAS_REMOTE_WRITE: bool = cfg!(feature = "remotewrite");
 /// Whether this build writes to MariaDB and MySQL.
 pub const HAS_MARIADB: bool = cfg!(feature = "mariadb");
 
+/// Rows of a batch where nobody says otherwise.
+pub const BATCH_ROWS: usize = 20_000;
+/// The same of MongoDB: a batch has a document for each topic, and a server takes few long ones faster than many short ones.
+pub const BATCH_ROWS_MONGODB: usize = 200_000;
+
 /// Bytes a second that the slowest link takes.
 const BYTES_PER_SECOND_MIN: u64 = 8 << 10;
 /// Bytes of a row without its text, roughly.

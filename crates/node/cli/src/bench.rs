@@ -35,12 +35,29 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             let rows = history::queries::run(options, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::queries::COLUMNS, shape(json))?;
         }
-        BenchVerb::History { points, rounds, databases: true, json, .. } => {
-            let rows = history::databases::run(history::databases::Options { points, rounds }, &Progress::new(true))?;
+        BenchVerb::History { points, rounds, databases: true, only, json, .. } => {
+            let options = history::databases::Options { points, rounds, only };
+            let rows = history::databases::run(&options, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::databases::COLUMNS, shape(json))?;
         }
-        BenchVerb::History { points, rounds, json, .. } => {
-            let rows = history::run(&history::Options { points, rounds }, &Progress::new(true))?;
+        BenchVerb::History { peers: Some(topics), json, .. } => {
+            let rows = history::peers::run(topics, &Progress::new(true))?;
+            write_rows(&mut stdout(), &rows, history::peers::COLUMNS, shape(json))?;
+        }
+        BenchVerb::History { points, stages: true, json, .. } => {
+            let rows = history::stages::run(points, &Progress::new(true))?;
+            write_rows(&mut stdout(), &rows, history::stages::COLUMNS, shape(json))?;
+        }
+        BenchVerb::History { points, growth: true, json, .. } => {
+            let rows = history::growth::run(points as u64, history::growth::TOPICS, &Progress::new(true))?;
+            write_rows(&mut stdout(), &rows, history::growth::COLUMNS, shape(json))?;
+        }
+        BenchVerb::History { points, rounds, sync_delay, svg, json, .. } => {
+            let options = history::Options { points, rounds, sync_delays: sync_delay };
+            let rows = history::run(&options, &Progress::new(true))?;
+            if let Some(folder) = svg {
+                history::save_curves(&rows, &folder)?;
+            }
             write_rows(&mut stdout(), &rows, history::COLUMNS, shape(json))?;
         }
         BenchVerb::Seal { experiment, concurrency, bytes, seconds, rounds, refusals, svg, json } => {

@@ -342,7 +342,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("bench bus", &["tieline bench bus --devices 50,500 --listeners 2"]),
     ("bench control", &["tieline bench control --devices 4000"]),
     ("bench seal", &["tieline bench seal --experiment closed --concurrency 1,8,64"]),
-    ("bench history", &["tieline bench history --points 100000"]),
+    (
+        "bench history",
+        &["tieline bench history --points 100000", "tieline bench history --sync-delay 0.3,5,20,50 --points 100000"],
+    ),
     ("completion", &["tieline completion bash > ~/.local/share/bash-completion/completions/tieline"]),
     ("man", &["tieline man --out ~/.local/share/man/man1"]),
 ];

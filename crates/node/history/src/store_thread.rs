@@ -7,7 +7,7 @@ use crate::writer::MayRemove;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tieline_core::{Body, Storage, StorageError, StorageErrorKind, Timestamp, Update};
-use tieline_journal::{Item, Reader, Seq, decode};
+use tieline_journal::{Decoder, Item, Reader, Seq};
 use tracing::{info, warn};
 
 /// Samples of one transaction, give or take a record.
@@ -23,6 +23,7 @@ const RETAIN_SAMPLES: u64 = 2_000_000;
 
 pub(crate) struct StoreThread<S> {
     pub(crate) reader: Reader<S>,
+    pub(crate) decoder: Decoder,
     pub(crate) store: Box<dyn Store>,
     pub(crate) options: HistoryOptions,
     pub(crate) board: Arc<Board>,
@@ -112,7 +113,7 @@ impl<S: Storage> StoreThread<S> {
                 Some(Item::Record { seq, payload }) => {
                     bytes += payload.len();
                     batch.upto = seq;
-                    match decode(payload) {
+                    match self.decoder.decode(payload) {
                         Ok(samples) => batch.entries.extend(samples.into_iter().map(|sample| entry_of(seq, sample))),
                         Err(error) => {
                             warn!(seq = seq.0, %error, "a journal record cannot be read and is left out of the history");

@@ -1,7 +1,7 @@
 //! The history of a node: opened, given updates, watched, closed.
 
-use crate::columns::Columns;
 use crate::columns::reader::HistorySource;
+use crate::columns::{Columns, folder_of};
 use crate::forward::{DATABASES_FOLDER, ForwardNotes, Forwarder, Forwarding};
 use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tieline_core::{Storage, StorageError};
-use tieline_journal::{Journal, Reader, Sample, Seq};
+use tieline_journal::{Decoder, Journal, Reader, Sample, Seq};
 use tieline_store::{FolderStorage, JOURNAL_FOLDER};
 use tracing::{info, warn};
 
@@ -178,10 +178,24 @@ impl HistoryWriter {
         options: HistoryOptions,
         may_remove: MayRemove,
     ) -> Result<Self, HistoryError> {
-        let folder = source.data().join(JOURNAL_FOLDER);
-        let write = FolderStorage::open(&folder)?;
-        let read = FolderStorage::open(&folder)?;
-        let store = Columns::open(source.data(), source.live().clone(), options.memory_bytes, options.file_bytes())?;
+        Self::open_through(source, options, may_remove, |files| files)
+    }
+
+    /// The same, with the files of the journal and of chunks reached through what `through` makes of their folders.
+    ///
+    /// # Errors
+    /// The folder, the journal or the store cannot be opened.
+    pub fn open_through<S: Storage + Send + 'static>(
+        source: &HistorySource,
+        options: HistoryOptions,
+        may_remove: MayRemove,
+        through: impl Fn(FolderStorage) -> S,
+    ) -> Result<Self, HistoryError> {
+        let (data, live) = (source.data(), source.live().clone());
+        let folder = data.join(JOURNAL_FOLDER);
+        let [write, read] = [FolderStorage::open(&folder)?, FolderStorage::open(&folder)?].map(&through);
+        let chunks = through(FolderStorage::open(&folder_of(data))?);
+        let store = Columns::over(chunks, data, live, options.memory_bytes, options.file_bytes())?;
         Self::over(write, read, Box::new(store), options, may_remove)
     }
 
@@ -209,6 +223,7 @@ impl HistoryWriter {
         let retain_at = Instant::now();
         let mover = StoreThread {
             reader: Reader::new(read, stored.next()),
+            decoder: Decoder::default(),
             store,
             options,
             board: Arc::clone(&board),

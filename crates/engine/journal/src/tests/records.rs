@@ -1,4 +1,4 @@
-use crate::{RecordError, Sample, decode, encode};
+use crate::{Decoder, RecordError, Sample, decode, encode};
 use alloc::vec::Vec;
 use proptest::prelude::*;
 use tieline_core::{Body, Point, Quality, Timestamp, Topic, Update, Value};
@@ -49,6 +49,16 @@ proptest! {
     }
 
     #[test]
+    fn names_of_other_records_change_nothing(records in prop::collection::vec(prop::collection::vec(samples(), 0..9), 0..9)) {
+        let mut decoder = Decoder::default();
+        for record in records {
+            let bytes = emit(&record);
+            prop_assert!(decoder.decode(&bytes[..bytes.len() - 1]).is_err());
+            prop_assert_eq!(alloc::format!("{:?}", decoder.decode(&bytes).unwrap()), alloc::format!("{:?}", record));
+        }
+    }
+
+    #[test]
     fn hostile_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = decode(&bytes);
         let mut versioned = bytes;
@@ -83,6 +93,15 @@ fn wrong_records_are_named() {
     check(&[1, 1, 9, 0, 1, b'a'], RecordError::Illegal("kind"));
     check(&[1, 0, 0], RecordError::Illegal("rest"));
     check(&[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], RecordError::Illegal("number"));
+}
+
+#[test]
+fn samples_of_two_records_share_a_name() {
+    let update = Update { topic: Topic::new("site/a").unwrap(), body: Body::Opaque(bytes::Bytes::new()) };
+    let bytes = emit(&[Sample::new(Timestamp::from_micros(1), update)]);
+    let mut decoder = Decoder::default();
+    let [one, other] = [(); 2].map(|()| decoder.decode(&bytes).unwrap().remove(0).update.topic);
+    assert!(core::ptr::eq(one.as_str(), other.as_str()));
 }
 
 #[test]

@@ -10,6 +10,7 @@
 use crate::Row;
 use crate::sql::{number, words};
 use bytes::{BufMut as _, Bytes, BytesMut};
+use tieline_core::Value;
 
 /// The columns, in the order in which [`push`] writes them.
 pub(super) const COLUMNS: &str = "time, value, topic, quality, text, bytes";
@@ -37,8 +38,7 @@ impl Parts {
     /// Appends a row of the topic with this number.
     pub(super) fn push(&mut self, row: &Row, topic: i32) {
         let part = &mut self.part;
-        part.put_i16(6);
-        part.put_i32(8);
+        part.put_slice(&[0, 6, 0, 0, 0, 8]);
         part.put_i64(row.time.micros() - EPOCH_MICROS);
         match number(&row.value) {
             Some(number) => {
@@ -51,15 +51,10 @@ impl Parts {
         part.put_i32(topic);
         part.put_i32(4);
         part.put_i32(i32::from(row.quality.bits()));
-        let (text, bytes) = words(&row.value);
-        for column in [text, bytes] {
-            match column.and_then(|column| Some((i32::try_from(column.len()).ok()?, column))) {
-                Some((len, column)) => {
-                    part.put_i32(len);
-                    part.put_slice(&column);
-                }
-                None => part.put_i32(-1),
-            }
+        if matches!(row.value, Value::Float(_) | Value::Bool(_) | Value::Null) {
+            part.put_slice(&[0xff; 8]);
+        } else {
+            push_words(part, &row.value);
         }
         if part.len() >= PART_BYTES {
             self.done.push(part.split().freeze());
@@ -73,10 +68,23 @@ impl Parts {
     }
 }
 
+fn push_words(part: &mut BytesMut, value: &Value) {
+    let (text, bytes) = words(value);
+    for column in [text, bytes] {
+        match column.and_then(|column| Some((i32::try_from(column.len()).ok()?, column))) {
+            Some((len, column)) => {
+                part.put_i32(len);
+                part.put_slice(&column);
+            }
+            None => part.put_i32(-1),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tieline_core::{Quality, Timestamp, Topic, Value};
+    use tieline_core::{Quality, Timestamp, Topic};
 
     #[test]
     fn rows_are_as_the_manual_says() {

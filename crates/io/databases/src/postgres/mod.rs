@@ -13,8 +13,9 @@ use crate::tls::LoadTls;
 use crate::{Database, DatabaseError, Index, Row, time_for};
 use copy::{COLUMNS, Parts};
 use futures_util::SinkExt as _;
+use hashbrown::HashMap;
 use layout::has_partition;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
@@ -170,18 +171,10 @@ impl Database for Postgres {
 
 impl Session {
     async fn write(&mut self, schema: &str, rows: &[Row], upto: u64) -> Result<(), DatabaseError> {
-        self.number_topics(schema, rows).await.map_err(blame)?;
+        let ids = self.number_topics(schema, rows).await?;
         self.make_days(schema, rows).await.map_err(blame)?;
-        let mut parts = [Vec::new(), Vec::new()];
-        for row in rows {
-            let Some(id) = self.topics.get(&row.topic) else {
-                return Err(DatabaseError::Rejected(format!("the database has no topic {:?}", row.topic.as_str())));
-            };
-            parts[usize::from(row.again)].push((row, *id));
-        }
-        let [fresh, again] = parts;
         let upto = i64::try_from(upto).map_err(|_| DatabaseError::Refused("a sequence beyond 2^63".to_owned()))?;
-        let moved = self.commit(schema, &fresh, &again, upto).await.map_err(blame)?;
+        let moved = self.commit(schema, rows, &ids, upto).await.map_err(blame)?;
         if !moved {
             let words = "the position is not what it was: another process writes, or the database was restored";
             return Err(DatabaseError::Away(words.to_owned()));
@@ -191,13 +184,7 @@ impl Session {
     }
 
     /// Writes all and commits; false, and nothing, where the position is not what it was.
-    async fn commit(
-        &mut self,
-        schema: &str,
-        fresh: &[(&Row, i32)],
-        again: &[(&Row, i32)],
-        upto: i64,
-    ) -> Result<bool, Error> {
+    async fn commit(&mut self, schema: &str, rows: &[Row], ids: &[i32], upto: i64) -> Result<bool, Error> {
         let transaction = self.client.transaction().await?;
         let position = format!(
             "insert into {schema}.positions as p (journal, seq) values ($1, $2) on conflict (journal) do update
@@ -207,13 +194,16 @@ impl Session {
         if transaction.execute(&position, &[&self.journal, &upto, &self.position.unwrap_or(-1)]).await? != 1 {
             return Ok(false);
         }
-        let tables = [(format!("{schema}.samples"), fresh), ("pg_temp.tieline_again".to_owned(), again)];
-        for (table, rows) in tables.iter().filter(|(_, rows)| !rows.is_empty()) {
+        let has_again = rows.iter().any(|row| row.again);
+        let has_fresh = rows.iter().any(|row| !row.again);
+        let again_table = "pg_temp.tieline_again".to_owned();
+        let tables = [(format!("{schema}.samples"), false, has_fresh), (again_table, true, has_again)];
+        for (table, again, _) in tables.iter().filter(|(_, _, has_rows)| *has_rows) {
             let copy = format!("copy {table} ({COLUMNS}) from stdin (format binary)");
             let mut sink = pin!(transaction.copy_in(&copy).await?);
             // A part goes while the next one is made.
             let mut parts = Parts::begin();
-            for (row, id) in *rows {
+            for (row, id) in rows.iter().zip(ids).filter(|(row, _)| row.again == *again) {
                 parts.push(row, *id);
                 for part in parts.done.drain(..) {
                     sink.send(part).await?;
@@ -224,22 +214,33 @@ impl Session {
             }
             sink.finish().await?;
         }
-        if !again.is_empty() {
+        if has_again {
             transaction.execute(&layout::move_again(schema), &[]).await?;
         }
         transaction.commit().await?;
         Ok(true)
     }
 
-    async fn number_topics(&mut self, schema: &str, rows: &[Row]) -> Result<(), Error> {
+    /// The number of each row's topic.
+    async fn number_topics(&mut self, schema: &str, rows: &[Row]) -> Result<Vec<i32>, DatabaseError> {
         if self.topics.len() > TOPICS_MAX {
             self.topics.clear();
         }
+        let known: Option<Vec<i32>> = rows.iter().map(|row| self.topics.get(&row.topic).copied()).collect();
+        if let Some(ids) = known {
+            return Ok(ids);
+        }
+        self.make_topics(schema, rows).await.map_err(blame)?;
+        let id = |row: &Row| {
+            let unknown = || DatabaseError::Rejected(format!("the database has no topic {:?}", row.topic.as_str()));
+            self.topics.get(&row.topic).copied().ok_or_else(unknown)
+        };
+        rows.iter().map(id).collect()
+    }
+
+    async fn make_topics(&mut self, schema: &str, rows: &[Row]) -> Result<(), Error> {
         let fresh: BTreeSet<&str> =
             rows.iter().filter(|row| !self.topics.contains_key(&row.topic)).map(|row| row.topic.as_str()).collect();
-        if fresh.is_empty() {
-            return Ok(());
-        }
         let names: Vec<&str> = fresh.into_iter().collect();
         let make = format!("insert into {schema}.topics (name) select unnest($1::text[]) on conflict do nothing");
         self.client.execute(&make, &[&names]).await?;

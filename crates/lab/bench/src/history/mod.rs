@@ -6,26 +6,36 @@
 //! (`fdatasync`), and answers them.
 
 pub mod databases;
+mod delayed;
+mod draw;
+pub mod growth;
+pub mod peers;
 mod plain;
 pub mod queries;
+mod series;
+pub mod stages;
 
 use crate::process;
 use crate::report::Progress;
 use crate::rounds::{Side, median, median_ratio, number, short, take_turns};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use delayed::DelayedFiles;
+pub use draw::save_curves;
 use hdrhistogram::Histogram;
 use plain::PlainFile;
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Update, Value};
-use tieline_history::{HistoryOptions, HistoryQuery, HistoryReader, HistoryWriter, NotRecorded};
+use tieline_history::{HistoryOptions, HistoryQuery, HistoryReader, HistorySource, HistoryWriter, NotRecorded};
 use tieline_journal::{Sample, Seq};
 
 /// Headings and keys of the table.
 pub const COLUMNS: &[(&str, &str)] = &[
+    ("sync ms", "sync_ms"),
     ("points a batch", "batch_points"),
     ("batches under way", "window"),
     ("points", "points"),
@@ -43,11 +53,17 @@ pub const COLUMNS: &[(&str, &str)] = &[
 /// What is recorded: points a batch, batches under way, and which part of the points that is asked for.
 const CASES: [Case; 3] = [
     // One device's report, each waiting for the one before.
-    Case { batch_points: 18, window: 1, part: 200 },
+    Case { batch_points: 18, window: 1, part: 200, sync: None },
     // The same of many devices.
-    Case { batch_points: 18, window: 64, part: 10 },
+    Case { batch_points: 18, window: 64, part: 10, sync: None },
     // A bus that is busy: a turn's updates together.
-    Case { batch_points: 1000, window: 16, part: 1 },
+    Case { batch_points: 1000, window: 16, part: 1, sync: None },
+];
+/// What is recorded on a disk that takes long to sync: one device's reports, and those of as many devices as wait together.
+const SYNC_CASES: [Case; 3] = [
+    Case { batch_points: 18, window: 1, part: 1000, sync: None },
+    Case { batch_points: 18, window: 8000, part: 1, sync: None },
+    Case { batch_points: 1000, window: 150, part: 1, sync: None },
 ];
 /// Different topics.
 const TOPICS: usize = 9000;
@@ -61,11 +77,16 @@ pub struct Options {
     pub points: usize,
     /// Rounds of each row.
     pub rounds: usize,
+    /// How much longer than it takes a sync is to take; none is the disk as it is.
+    pub sync_delays: Vec<Duration>,
 }
 
 /// One row. Figures are medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
+    /// How much longer a sync took, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync_ms: Option<f64>,
     /// Points of a batch.
     pub batch_points: usize,
     /// Batches under way at one time.
@@ -117,8 +138,11 @@ pub struct Figures {
 /// The options are out of range, or the disk does not have what they need.
 pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
     ensure!(options.rounds > 0, "rounds are 1 or more");
-    let row = |case: &Case| case.row(options, progress);
-    CASES.iter().map(row).collect()
+    if options.sync_delays.is_empty() {
+        return CASES.iter().map(|case| case.row(options, progress)).collect();
+    }
+    let delayed = |delay: &Duration| SYNC_CASES.map(|case| Case { sync: Some(*delay), ..case });
+    options.sync_delays.iter().flat_map(delayed).map(|case| case.row(options, progress)).collect()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +150,8 @@ struct Case {
     batch_points: usize,
     window: usize,
     part: usize,
+    /// How much longer a sync takes.
+    sync: Option<Duration>,
 }
 
 /// A closed loop, done.
@@ -169,15 +195,18 @@ impl Case {
             Ok(())
         });
         let figures = invalid.is_none().then(|| figures(number(points as u64), batches, &ours, &floor));
-        let Self { batch_points, window, .. } = *self;
-        Ok(Row { batch_points, window, points, rounds: options.rounds, figures, invalid })
+        let Self { batch_points, window, sync, .. } = *self;
+        let sync_ms = sync.map(|sync| sync.as_secs_f64() * 1000.0);
+        Ok(Row { sync_ms, batch_points, window, points, rounds: options.rounds, figures, invalid })
     }
 
     /// Records everything in a new history, waits until it is in the store, and counts it there.
     fn record(&self, count: usize) -> Result<Recorded> {
         let folder = TempDir::new().context("a folder for the history")?;
         let mut batches = self.batches(count)?.into_iter();
-        let writer = HistoryWriter::open(folder.path(), HistoryOptions::default())?;
+        let (source, delay) = (HistorySource::new(folder.path()), self.sync.unwrap_or_default());
+        let through = |files| DelayedFiles::new(files, delay);
+        let writer = HistoryWriter::open_through(&source, HistoryOptions::default(), Arc::new(|| true), through)?;
         let cpu = process::cpu();
         let looped = close_loop(count, self.window, |number, tell| {
             let updates = batches.next().unwrap_or_default();
@@ -202,7 +231,8 @@ impl Case {
 
     fn write_plain(&self, count: usize, bytes: u64) -> Result<Looped> {
         let folder = TempDir::new().context("a folder for the plain file")?;
-        let file = PlainFile::create(&folder.path().join("plain"), usize::try_from(bytes)?)?;
+        let file =
+            PlainFile::create(&folder.path().join("plain"), usize::try_from(bytes)?, self.sync.unwrap_or_default())?;
         close_loop(count, self.window, |number, tell| {
             file.submit(Box::new(move |result| drop(tell.send((number, Instant::now(), result)))));
         })
@@ -305,8 +335,18 @@ mod tests {
 
     #[test]
     fn all_points_are_synced_stored_and_counted() {
-        let rows = run(&Options { points: 20_000, rounds: 1 }, &Progress::new(false)).unwrap();
+        let options = Options { points: 20_000, rounds: 1, sync_delays: Vec::new() };
+        let mut rows = run(&options, &Progress::new(false)).unwrap();
         assert_eq!(rows.len(), CASES.len());
+        let slow = Options { sync_delays: vec![Duration::from_millis(3)], ..options };
+        let slow = run(&slow, &Progress::new(false)).unwrap();
+        assert!(slow.iter().all(|row| row.sync_ms == Some(3.0)));
+        let alone = slow[0].figures.unwrap();
+        assert!(
+            alone.points_per_s_synced < 18.0 / 0.003 && alone.floor_points_per_s_synced < 18.0 / 0.003,
+            "{alone:?}"
+        );
+        rows.extend(slow);
         for row in rows {
             assert_eq!(row.invalid, None);
             let figures = row.figures.unwrap();
@@ -318,14 +358,44 @@ mod tests {
 
     #[test]
     fn databases_that_are_installed_get_all_points() {
-        let rows = databases::run(databases::Options { points: 30_000, rounds: 1 }, &Progress::new(false)).unwrap();
-        assert_eq!(rows.len(), 5);
+        let rows =
+            databases::run(&databases::Options { points: 30_000, rounds: 1, only: Vec::new() }, &Progress::new(false))
+                .unwrap();
+        assert_eq!(rows.len(), 6);
         for row in rows {
             match (&row.figures, &row.invalid) {
-                (Some(figures), None) => assert!(figures.rows_per_s > 0.0 && figures.raw_rows_per_s > 0.0, "{row:?}"),
+                (Some(figures), None) => assert!(
+                    figures.rows_per_s > 0.0 && figures.raw_rows_per_s.is_some() == (row.database != "FerretDB"),
+                    "{row:?}"
+                ),
                 (None, Some(why)) => assert!(why.contains("is absent"), "{row:?}"),
                 _ => panic!("{row:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn each_stage_has_its_processor_time() {
+        let rows = stages::run(20_000, &Progress::new(false)).unwrap();
+        assert_eq!(rows.len(), 5);
+        assert!(rows.iter().all(|row| row.cpu_us_per_point.is_some() != row.invalid.is_some()), "{rows:?}");
+    }
+
+    #[test]
+    fn a_history_that_grows_is_asked_at_each_mark() {
+        let rows = growth::run(20_000, 2, &Progress::new(false)).unwrap();
+        assert_eq!(rows.iter().map(|row| row.points).collect::<Vec<_>>(), [2000, 20_000]);
+        assert_eq!((rows[0].ratio_of_points_per_s, rows[0].ratio_of_topic_ms), (1.0, 1.0));
+        assert!(rows[1].points_per_s > 0.0 && rows[1].ratio_of_means_ms > 0.0, "{rows:?}");
+    }
+
+    #[test]
+    fn a_day_is_in_other_stores_too() {
+        let rows = peers::run(2, &Progress::new(false)).unwrap();
+        assert_eq!(rows.iter().map(|row| row.store).collect::<Vec<_>>(), ["Tieline", "SQLite", "DuckDB", "floor"]);
+        for row in rows {
+            let absent = row.invalid.as_ref().is_some_and(|why| why.contains("is absent"));
+            assert!(row.figures.is_some_and(|figures| figures.day_ms > 0.0) || absent, "{row:?}");
         }
     }
 

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, sleep};
+use std::time::Duration;
 use tieline_history::{NotRecorded, Receipt};
 use tieline_journal::Seq;
 
@@ -16,12 +17,12 @@ pub struct PlainFile {
 }
 
 impl PlainFile {
-    /// Makes the file; a batch is `bytes` long.
-    pub fn create(path: &Path, bytes: usize) -> io::Result<Self> {
+    /// Makes the file; a batch is `bytes` long, and a sync takes `delay` longer.
+    pub fn create(path: &Path, bytes: usize, delay: Duration) -> io::Result<Self> {
         let file = File::create(path)?;
         let (batches, incoming) = channel();
         let thread =
-            std::thread::Builder::new().name("floor-file".into()).spawn(move || keep(file, bytes, &incoming))?;
+            std::thread::Builder::new().name("floor-file".into()).spawn(move || keep(file, bytes, delay, &incoming))?;
         Ok(Self { batches: Some(batches), thread: Some(thread) })
     }
 
@@ -42,12 +43,13 @@ impl Drop for PlainFile {
     }
 }
 
-fn keep(mut file: File, bytes: usize, incoming: &Receiver<Receipt>) {
+fn keep(mut file: File, bytes: usize, delay: Duration, incoming: &Receiver<Receipt>) {
     let mut written = 0;
     let mut bytes_of_group = Vec::new();
     while let Ok(first) = incoming.recv() {
         let receipts: Vec<Receipt> = std::iter::once(first).chain(incoming.try_iter()).collect();
         bytes_of_group.resize(bytes * receipts.len(), 0x5a);
+        sleep(delay);
         let done = file.write_all(&bytes_of_group).and_then(|()| file.sync_data());
         for receipt in receipts {
             written += 1;

@@ -4,6 +4,7 @@
 //! The points are a quarter each of temperatures in steps of 0.1, powers in steps of 0.01, doubles with a full mantissa, and states that
 //! change rarely; a value each second, up to 4 ms late. Files are taken out of the page cache before a question that is said to be cold.
 
+use super::series::{DAY_S, FIRST_DAY_S, batch, topics};
 use crate::process::ThreadTimes;
 use crate::report::Progress;
 use crate::rounds::{median, number, short};
@@ -14,9 +15,9 @@ use std::fs::File;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Update, Value};
+use tieline_core::{Filter, Timestamp, Topic};
 use tieline_history::{Aggregate, HistoryOptions, HistoryQuery, HistoryReader, HistorySource, HistoryWriter};
-use tieline_journal::{Sample, Seq};
+use tieline_journal::Seq;
 use tieline_store::{Answer as _, Format, HISTORY_FOLDER, export};
 
 /// Headings and keys of the table.
@@ -39,9 +40,6 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("start ms", "start_ms"),
 ];
 
-/// The first of the days, 2025-01-01: they were over long ago.
-const FIRST_DAY_S: i64 = 1_735_689_600;
-const DAY_S: i64 = 86_400;
 /// How long anything may take that is not the whole run.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Batches under way.
@@ -166,43 +164,9 @@ struct Asked {
     arrow_ns_per_sample: f64,
 }
 
-fn topics(count: usize) -> Result<Vec<Topic>> {
-    let names = (0..count).map(|topic| Topic::new(&format!("bench/device{:03}/point{:02}", topic / 18, topic % 18)));
-    Ok(names.collect::<Result<_, _>>()?)
-}
-
-/// Cheap, and the same each time.
-const fn noise(topic: u64, second: u64) -> u64 {
-    let mixed = (topic.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ second).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (mixed ^ (mixed >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 16
-}
-
-fn value(topic: u64, second: u64) -> Value {
-    let random = noise(topic, second);
-    // A slow wave with noise on it.
-    let wave = (number(second % 7200) / 7200.0 * std::f64::consts::TAU).sin();
-    match topic % 4 {
-        0 => Value::Float((200.0 + 30.0 * wave + number(random % 5)).round() / 10.0),
-        1 => Value::Float((50_000.0 + 20_000.0 * wave + number(random % 200)).round() / 100.0),
-        2 => Value::Float(230.0 + wave + number(random % 1_000_000_007) / 1e9),
-        _ => Value::Bool((second / 1800 + topic).is_multiple_of(3)),
-    }
-}
-
 impl Bench {
     fn points(&self) -> u64 {
         self.options.topics as u64 * self.options.days as u64 * DAY_S.unsigned_abs()
-    }
-
-    fn batch(&self, second: u64) -> Vec<Sample> {
-        let sample = |(number, topic): (u64, &Topic)| {
-            let late = i64::try_from(noise(number, second ^ 0x5555) % 4000).unwrap_or(0);
-            let micros = (FIRST_DAY_S + i64::try_from(second).unwrap_or(0)) * 1_000_000 + late;
-            let time = Timestamp::from_micros(micros);
-            let point = Point { value: value(number, second), quality: Quality::GOOD, time };
-            Sample::new(time, Update { topic: topic.clone(), body: Body::Point(point) })
-        };
-        (0..).zip(&self.topics).map(sample).collect()
     }
 
     /// Records all in batches of a second, sixteen under way.
@@ -215,7 +179,7 @@ impl Bench {
         let (began, mut last, mut under_way) = (Instant::now(), Seq::default(), 0);
         for second in 0..=seconds {
             // A second more, so that all others are out of the heads of their hour.
-            let (samples, tell) = (self.batch(second), tell.clone());
+            let (samples, tell) = (batch(&self.topics, second), tell.clone());
             writer.handle().submit(samples, Box::new(move |result| drop(tell.send(result))));
             under_way += 1;
             while under_way >= WINDOW || (second == seconds && under_way > 0) {
@@ -306,7 +270,7 @@ impl Bench {
 }
 
 /// Milliseconds until all rows of an answer were counted; as many as are expected.
-fn timed(reader: &HistoryReader, query: HistoryQuery, expect: u64) -> Result<f64> {
+pub(super) fn timed(reader: &HistoryReader, query: HistoryQuery, expect: u64) -> Result<f64> {
     let (began, mut count) = (Instant::now(), 0_u64);
     for row in reader.query(query)? {
         row?;
@@ -339,6 +303,6 @@ fn exported(reader: &HistoryReader, query: HistoryQuery, expect: u64) -> Result<
 }
 
 /// Processor time of this process's threads of that name so far.
-fn history_cpu_s(name: &str) -> Result<f64> {
+pub(super) fn history_cpu_s(name: &str) -> Result<f64> {
     Ok(ThreadTimes::of(std::process::id(), name)?.since(&ThreadTimes::default()).0)
 }

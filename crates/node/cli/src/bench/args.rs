@@ -5,6 +5,7 @@ use super::fanout::FanoutArgs;
 use super::field::FieldArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `tieline bench`.
 #[derive(Debug, Subcommand)]
@@ -85,12 +86,30 @@ pub enum BenchVerb {
         /// Store whole days of so many topics and time questions about them, in place of the other rows
         #[arg(long, value_name = "TOPICS")]
         queries: Option<usize>,
-        /// Write the points to other databases that are installed: PostgreSQL, MariaDB, VictoriaMetrics; in place of the other rows
+        /// Write the points to other databases that are installed: PostgreSQL, MariaDB, VictoriaMetrics, FerretDB; in place of the other rows
         #[arg(long, conflicts_with = "queries")]
         databases: bool,
+        /// Only to these of them, as a list: postgresql, mariadb, victoriametrics, ferretdb
+        #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "databases")]
+        only: Vec<String>,
+        /// Disks whose syncs take longer by so many milliseconds, as a list, in place of the disk as it is
+        #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = milliseconds, conflicts_with_all = ["queries", "databases"])]
+        sync_delay: Vec<Duration>,
+        /// Processor time of a point in each stage, in place of the other rows
+        #[arg(long, conflicts_with_all = ["queries", "databases", "sync_delay"])]
+        stages: bool,
+        /// One history that grows to so many points, asked at 10^6, 10^7 ... points, in place of the other rows
+        #[arg(long, conflicts_with_all = ["queries", "databases", "sync_delay", "stages"])]
+        growth: bool,
+        /// A day of so many topics, here and in SQLite and DuckDB, in place of the other rows
+        #[arg(long, value_name = "TOPICS", value_parser = some, conflicts_with_all = ["queries", "databases", "sync_delay", "stages", "growth"])]
+        peers: Option<usize>,
         /// Days of each topic, a value a second
         #[arg(long, default_value_t = 1, requires = "queries")]
         days: usize,
+        /// Draw the rows of `--sync-delay` into this folder
+        #[arg(long, value_name = "FOLDER", requires = "sync_delay")]
+        svg: Option<PathBuf>,
         /// Print one JSON array
         #[arg(long)]
         json: bool,
@@ -171,6 +190,12 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 /// A number that is not zero.
 pub fn some(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "expected a number, 1 or more".to_owned())
+}
+
+fn milliseconds(text: &str) -> Result<Duration, String> {
+    let within = text.parse().ok().filter(|given| (0.0..=10_000.0).contains(given));
+    let given: f64 = within.ok_or_else(|| "expected milliseconds from 0 to 10000, as in 0.3".to_owned())?;
+    Ok(Duration::from_secs_f64(given / 1000.0))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

@@ -43,8 +43,8 @@ use tieline_core::{Storage, Timestamp};
 use tieline_journal::Seq;
 use tieline_series::{Column, HeadLimits, Heads, Origin, Sample, Sealed, encode};
 use tieline_store::{
-    ChunkFiles, ChunkRow, ClosedDay, DAY_US, Extent, FileRow, FolderStorage, HISTORY_FOLDER, INDEX_FILE, Index, Moved,
-    file_name, history_files,
+    ChunkFiles, ChunkRow, ClosedDay, DAY_US, Extent, FileRow, HISTORY_FOLDER, INDEX_FILE, Index, Moved, file_name,
+    history_files,
 };
 
 /// Bytes of heads that are written, synced and committed together, give or take a head: what comes in waits meanwhile.
@@ -100,14 +100,15 @@ pub(crate) struct Columns<S> {
     numbers: Vec<u32>,
 }
 
-impl Columns<FolderStorage> {
+#[cfg(test)]
+impl Columns<tieline_store::FolderStorage> {
     /// Opens the store of a data folder, or makes one. Its heads are read through `live`.
     ///
     /// # Errors
     /// It is no store, was written by a newer release, or cannot be opened.
     pub(crate) fn open(data: &Path, live: Live, memory_bytes: usize, file_bytes: u64) -> Result<Self, StoreError> {
         let folder = folder_of(data);
-        let storage = FolderStorage::open(&folder).map_err(|error| StoreError::Failed(error.into()))?;
+        let storage = tieline_store::FolderStorage::open(&folder).map_err(|error| StoreError::Failed(error.into()))?;
         Self::over(storage, data, live, memory_bytes, file_bytes)
     }
 }

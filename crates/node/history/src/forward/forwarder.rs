@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tieline_core::{Body, Filter, Value};
 use tieline_databases::{DatabaseError, Row};
-use tieline_journal::{Item, Reader, Sample, Seq, decode};
+use tieline_journal::{Decoder, Item, Reader, Sample, Seq};
 use tieline_store::FolderStorage;
 use tracing::{info, warn};
 
@@ -41,6 +41,7 @@ pub(crate) struct Forwarder {
     shared: Seq,
     /// Where it reads; none without a connection.
     reader: Option<Reader<FolderStorage>>,
+    decoder: Decoder,
     /// What was read while the batch before it was written.
     ahead: Option<Batch>,
     /// Whether a position was read since the start.
@@ -87,6 +88,7 @@ impl Forwarder {
             identity,
             shared,
             reader,
+            decoder: Decoder::default(),
             ahead,
             known,
             rows_max,
@@ -208,13 +210,13 @@ impl Forwarder {
     /// The journal cannot be read.
     fn write(&mut self, batch: &Batch, upto: Seq) -> Result<Result<u64, DatabaseError>, DatabaseError> {
         let durable = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.durable);
-        let Self { forwarding, reader, rows_max, singly, .. } = self;
+        let Self { forwarding, reader, decoder, rows_max, singly, .. } = self;
         let Forwarding { database, name, topics, .. } = forwarding;
         let Some(reader) = reader.as_mut().filter(|_| batch.is_full && *singly == 0) else {
             return Ok(database.write(&batch.rows, upto.0));
         };
         let (written, ahead) = std::thread::scope(|scope| {
-            let read = || gather(reader, (name, topics), durable, (*rows_max, u64::MAX));
+            let read = || gather((reader, decoder), (name, topics), durable, (*rows_max, u64::MAX));
             // A system without another thread reads the batch when its turn comes.
             let reading = std::thread::Builder::new().name("db-read".to_owned()).spawn_scoped(scope, read);
             let written = database.write(&batch.rows, upto.0);
@@ -243,7 +245,8 @@ impl Forwarder {
     fn gather(&mut self, durable: Seq) -> Result<Batch, DatabaseError> {
         let Some(reader) = &mut self.reader else { return Ok(Batch::default()) };
         let records_max = if self.singly > 0 { 1 } else { u64::MAX };
-        gather(reader, (&self.forwarding.name, &self.forwarding.topics), durable, (self.rows_max, records_max))
+        let from = (reader, &mut self.decoder);
+        gather(from, (&self.forwarding.name, &self.forwarding.topics), durable, (self.rows_max, records_max))
     }
 
     fn note_batch(&mut self, batch: &Batch, upto: Seq, skipped: u64, took: Duration) {
@@ -306,7 +309,7 @@ impl Forwarder {
 
 /// Reads a batch of at most so many rows and records, give or take a record; of the topics that the database is to have.
 fn gather(
-    reader: &mut Reader<FolderStorage>,
+    (reader, decoder): (&mut Reader<FolderStorage>, &mut Decoder),
     (name, topics): (&str, &[Filter]),
     durable: Seq,
     (rows_max, records_max): (usize, u64),
@@ -324,7 +327,7 @@ fn gather(
             Some(Item::Record { seq, payload }) => {
                 bytes += payload.len();
                 (batch.upto, batch.records) = (Some(seq), batch.records + 1);
-                match decode(payload) {
+                match decoder.decode(payload) {
                     Ok(samples) => batch.rows.extend(samples.into_iter().filter(wanted).map(row_of)),
                     Err(_) => batch.missing += 1,
                 }

@@ -9,7 +9,9 @@ use super::settings::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::Filter;
-use tieline_databases::{Credentials, HAS_MARIADB, HAS_MONGODB, HAS_POSTGRES, HAS_REMOTE_WRITE, Index};
+use tieline_databases::{
+    BATCH_ROWS, BATCH_ROWS_MONGODB, Credentials, HAS_MARIADB, HAS_MONGODB, HAS_POSTGRES, HAS_REMOTE_WRITE, Index,
+};
 use toml::de::DeValue;
 
 /// Databases of one node.
@@ -172,7 +174,8 @@ fn read_database(name: String, mut s: Section<'_>, doc: &mut Document<'_>, folde
         None => None,
     };
     let topics = s.or(doc, "topics", Filter::new("#").into_iter().collect(), parse::filters);
-    let batch_rows = HISTORY_DATABASE_BATCH_ROWS.read_size(&mut s, doc);
+    let batch_rows = HISTORY_DATABASE_BATCH_ROWS.optional_size(&mut s, doc);
+    let batch_rows = batch_rows.unwrap_or(if kind == Some(MONGODB) { BATCH_ROWS_MONGODB } else { BATCH_ROWS });
     let every = HISTORY_DATABASE_EVERY.read(&mut s, doc);
     let timeout = HISTORY_DATABASE_TIMEOUT.read(&mut s, doc);
     if server.is_some() || kind.is_some() {

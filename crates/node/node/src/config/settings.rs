@@ -98,7 +98,7 @@ pub const HISTORY_RETENTION_DOWNSAMPLE_EVERY: NoDefault<Span> =
 /// `history.retention.downsample.aggregate`.
 pub const HISTORY_RETENTION_DOWNSAMPLE_AGGREGATE: Choice<3> = Choice::new("aggregate", ["mean", "last", "extremes"], 0);
 /// `history.database.NAME.batch_rows`.
-pub const HISTORY_DATABASE_BATCH_ROWS: Count = Count::new("batch_rows", 20_000, 500, 200_000);
+pub const HISTORY_DATABASE_BATCH_ROWS: NoDefault<Count> = NoDefault::new(Count::new("batch_rows", 500, 500, 200_000));
 /// `history.database.NAME.every`.
 pub const HISTORY_DATABASE_EVERY: Span = Span::new("every", 1000, 10, 3_600_000);
 /// `history.database.NAME.timeout`.

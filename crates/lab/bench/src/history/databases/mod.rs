@@ -2,7 +2,8 @@
 //!
 //! All points are in the journal before the time begins; the forwarder reads them, and writes batches with their positions. Raw is the
 //! database's own program with the same rows in the same batches, each committed, encoded before the time begins: binary COPY by psql
-//! into an equal table, LOAD DATA by mariadb into an equal table, the same lines over HTTP. Servers sync what they commit, as is usual.
+//! into an equal table, LOAD DATA by mariadb into an equal table, the same lines over HTTP. MongoDB's protocol, which FerretDB speaks,
+//! has nothing of the kind. Servers sync what they commit, as is usual.
 
 mod raw;
 mod servers;
@@ -11,14 +12,14 @@ use super::{PATIENCE, TOPICS, close_loop};
 use crate::process;
 use crate::report::Progress;
 use crate::rounds::{Side, median, median_ratio, number, short, take_turns};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use servers::Server;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Update, Value};
-use tieline_databases::{Database, DatabaseError, Index, Row as DatabaseRow};
+use tieline_databases::{BATCH_ROWS, BATCH_ROWS_MONGODB, Database, DatabaseError, Index, Row as DatabaseRow};
 use tieline_history::{Forwarding, HistoryOptions, HistorySource, HistoryWriter};
 use tieline_journal::{Limits, Sample};
 
@@ -33,20 +34,20 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("CPU s a million", "cpu_s_per_million"),
 ];
 
-/// Rows of a batch: the default of `batch_rows`.
-const BATCH_ROWS: usize = 20_000;
 /// Points of a record of the journal.
 const RECORD_POINTS: usize = 1000;
 /// Records under way while the journal is filled.
 const WINDOW: usize = 16;
 
 /// What to run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Rows of each measurement.
     pub points: usize,
     /// Rounds of each row.
     pub rounds: usize,
+    /// Names of the databases, in small letters; none are all.
+    pub only: Vec<String>,
 }
 
 /// One row. Figures are medians over the rounds.
@@ -74,9 +75,11 @@ pub struct Figures {
     /// Rows a second from the journal into the database.
     pub rows_per_s: f64,
     /// Those of the database's own client.
-    pub raw_rows_per_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_rows_per_s: Option<f64>,
     /// Ours over raw: 1 is as fast.
-    pub ratio_to_raw: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_to_raw: Option<f64>,
     /// Processor time of our process for a million rows, without the server.
     pub cpu_s_per_million: f64,
 }
@@ -87,14 +90,16 @@ enum Kind {
     Postgres(Index),
     Mariadb,
     Victoria,
+    Mongo,
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     Kind::Postgres(Index::Btree),
     Kind::Postgres(Index::Brin),
     Kind::Postgres(Index::None),
     Kind::Mariadb,
     Kind::Victoria,
+    Kind::Mongo,
 ];
 
 impl Kind {
@@ -105,7 +110,20 @@ impl Kind {
             Self::Postgres(Index::None) => ("PostgreSQL", "none"),
             Self::Mariadb => ("MariaDB", "key"),
             Self::Victoria => ("VictoriaMetrics", ""),
+            Self::Mongo => ("FerretDB", ""),
         }
+    }
+
+    const fn batch_rows(self) -> usize {
+        match self {
+            Self::Postgres(_) | Self::Mariadb | Self::Victoria => BATCH_ROWS,
+            Self::Mongo => BATCH_ROWS_MONGODB,
+        }
+    }
+
+    /// Whether the database has a way of its own to load rows, to be compared with.
+    const fn has_raw(self) -> bool {
+        !matches!(self, Self::Mongo)
     }
 }
 
@@ -113,15 +131,20 @@ impl Kind {
 ///
 /// # Errors
 /// The options are out of range.
-pub fn run(options: Options, progress: &Progress) -> Result<Vec<Row>> {
+pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
     ensure!(
         options.rounds > 0 && options.points >= RECORD_POINTS,
         "rounds are 1 or more, points {RECORD_POINTS} or more"
     );
-    Ok(KINDS.iter().map(|kind| row(*kind, options, progress)).collect())
+    let names = KINDS.map(|kind| kind.names().0.to_lowercase());
+    if let Some(unknown) = options.only.iter().find(|name| !names.contains(name)) {
+        bail!("there is no database {unknown:?}, expected {}", names.join(", "));
+    }
+    let wanted = KINDS.iter().zip(&names).filter(|(_, name)| options.only.is_empty() || options.only.contains(name));
+    Ok(wanted.map(|(kind, _)| row(*kind, options, progress)).collect())
 }
 
-fn row(kind: Kind, options: Options, progress: &Progress) -> Row {
+fn row(kind: Kind, options: &Options, progress: &Progress) -> Row {
     let (database, index) = kind.names();
     let (records, rounds) = (options.points / RECORD_POINTS, options.rounds);
     let rows = records * RECORD_POINTS;
@@ -132,7 +155,8 @@ fn row(kind: Kind, options: Options, progress: &Progress) -> Row {
             take_turns(rounds, progress, &what, |side| {
                 match side {
                     Side::Ours => ours.push(forward(&server, ours.len(), records)?),
-                    Side::Floor => raw.push(raw::write(&server, raw.len(), rows)?),
+                    Side::Floor if kind.has_raw() => raw.push(raw::write(&server, raw.len(), rows)?),
+                    Side::Floor => {}
                 }
                 Ok(())
             })
@@ -147,14 +171,25 @@ fn row(kind: Kind, options: Options, progress: &Progress) -> Row {
     Row { database, index, rows, rounds, figures, invalid }
 }
 
+/// Seconds of a processor that writing so many points to PostgreSQL takes; none where it is absent.
+///
+/// # Errors
+/// The server does not start, or not all points are there.
+pub(super) fn cpu_of_forwarding(points: usize) -> Result<Option<f64>> {
+    let Some(server) = Server::start(Kind::Postgres(Index::Btree))? else { return Ok(None) };
+    let records = points.div_ceil(RECORD_POINTS);
+    let cpu = forward(&server, 0, records)?.cpu.as_secs_f64();
+    Ok(Some(cpu * number(points as u64) / number((records * RECORD_POINTS) as u64)))
+}
+
 fn figures(rows: f64, ours: &[Forwarded], raw: &[Duration]) -> Figures {
     let seconds: Vec<f64> = ours.iter().map(|ours| ours.took.as_secs_f64()).collect();
     let cpu: Vec<f64> = ours.iter().map(|ours| ours.cpu.as_secs_f64()).collect();
     let raw: Vec<f64> = raw.iter().map(Duration::as_secs_f64).collect();
     Figures {
         rows_per_s: short(rows / median(&seconds)),
-        raw_rows_per_s: short(rows / median(&raw)),
-        ratio_to_raw: short(median_ratio(&raw, &seconds)),
+        raw_rows_per_s: (!raw.is_empty()).then(|| short(rows / median(&raw))),
+        ratio_to_raw: (!raw.is_empty()).then(|| short(median_ratio(&raw, &seconds))),
         cpu_s_per_million: short(median(&cpu) / rows * 1e6),
     }
 }
@@ -201,7 +236,7 @@ fn forward(server: &Server, round: usize, records: usize) -> Result<Forwarded> {
         name: "bench".to_owned(),
         kind: "bench",
         topics: vec![Filter::new("#")?],
-        batch_rows: BATCH_ROWS,
+        batch_rows: server.kind().batch_rows(),
         every: Duration::from_secs(1),
         timeout: PATIENCE,
         retry: Duration::from_millis(250),

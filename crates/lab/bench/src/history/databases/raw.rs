@@ -1,8 +1,8 @@
 //! The same rows by the database's own client, or by a plain client of HTTP, in batches that are each committed.
 
 use super::servers::{Server, run};
-use super::{BATCH_ROWS, Kind, TOPICS, point, topics};
-use anyhow::{Context, Result};
+use super::{Kind, TOPICS, point, topics};
+use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -17,9 +17,11 @@ const EPOCH_MICROS: i64 = 946_684_800_000_000;
 /// Writes all rows to a part of its own; how long the client took.
 pub(super) fn write(server: &Server, round: usize, rows: usize) -> Result<Duration> {
     let (name, folder) = (format!("raw{round}"), TempDir::new().context("a folder for rows")?);
+    let length = server.kind().batch_rows();
     let batches: Vec<std::ops::Range<usize>> =
-        (0..rows).step_by(BATCH_ROWS).map(|first| first..rows.min(first + BATCH_ROWS)).collect();
+        (0..rows).step_by(length).map(|first| first..rows.min(first + length)).collect();
     let took = match server.kind() {
+        Kind::Mongo => bail!("there is no client that loads rows"),
         Kind::Victoria => {
             let bodies: Vec<String> = batches.iter().map(|batch| lines(&name, batch.clone())).collect();
             drop(prepare(server, &name, folder.path())?);

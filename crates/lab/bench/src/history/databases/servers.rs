@@ -4,7 +4,7 @@ use super::Kind;
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tieline_databases::{Database, Line, LineOptions};
 
+/// The database of the collections.
+const MONGO_DATABASE: &str = "plant";
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(60);
 /// Where Debian has programs that are not in the path of everybody.
@@ -34,7 +36,8 @@ impl Server {
             Kind::Postgres(_) if tieline_databases::HAS_POSTGRES => find_postgres(),
             Kind::Mariadb if tieline_databases::HAS_MARIADB => find("mariadbd"),
             Kind::Victoria => find("victoria-metrics"),
-            Kind::Postgres(_) | Kind::Mariadb => None,
+            Kind::Mongo if tieline_databases::HAS_MONGODB => find("ferretdb"),
+            Kind::Postgres(_) | Kind::Mariadb | Kind::Mongo => None,
         };
         let Some(program) = found else { return Ok(None) };
         let programs = program.parent().unwrap_or(Path::new("/")).to_owned();
@@ -49,6 +52,7 @@ impl Server {
                 command.args([&format!("-httpListenAddr=127.0.0.1:{port}"), "-retentionPeriod=100y"]);
                 command
             }
+            Kind::Mongo => ferretdb(&program, folder.path(), port)?,
         };
         let log = File::create(folder.path().join("log"))?;
         command.stdout(log.try_clone()?).stderr(log).stdin(Stdio::null());
@@ -71,6 +75,7 @@ impl Server {
         match self.kind {
             Kind::Postgres(_) | Kind::Mariadb => self.sql("select 1").is_ok(),
             Kind::Victoria => self.get("/health").is_ok(),
+            Kind::Mongo => TcpStream::connect(("127.0.0.1", self.port)).is_ok(),
         }
     }
 
@@ -80,6 +85,7 @@ impl Server {
         match self.kind {
             Kind::Postgres(index) => self.postgres(name, index, timeout),
             Kind::Mariadb => self.mariadb(name, timeout),
+            Kind::Mongo => self.mongo(name, timeout),
             Kind::Victoria => {
                 let (url, position) = (self.url("/write"), folder.join("position"));
                 let measurement = name.to_owned();
@@ -118,6 +124,21 @@ impl Server {
         bail!("this binary has no client of MariaDB")
     }
 
+    #[cfg(feature = "mongodb")]
+    fn mongo(&self, name: &str, timeout: Duration) -> Result<Box<dyn Database>> {
+        use tieline_databases::{Mongo, MongoOptions};
+        let (hosts, collection) = (vec![("127.0.0.1".to_owned(), self.port)], name.to_owned());
+        let (auth_database, database) = ("admin".to_owned(), MONGO_DATABASE.to_owned());
+        let (user, password_file, tls) = (None, None, None);
+        let options = MongoOptions { hosts, user, password_file, auth_database, database, collection, timeout, tls };
+        Ok(Box::new(Mongo::new(options)))
+    }
+
+    #[cfg(not(feature = "mongodb"))]
+    fn mongo(&self, _: &str, _: Duration) -> Result<Box<dyn Database>> {
+        bail!("this binary does not speak MongoDB's protocol")
+    }
+
     /// Sees to it that all rows are in a part. VictoriaMetrics shows them a while after it took them.
     pub(super) fn check(&self, name: &str, rows: usize) -> Result<()> {
         let began = Instant::now();
@@ -142,15 +163,26 @@ impl Server {
                     |line: &str| line.split_once("\"timestamps\":[").map_or(0, |(_, times)| times.split(',').count());
                 found.lines().map(of_line).sum::<usize>().to_string()
             }
+            Kind::Mongo => self.ferretdb_samples(name)?.to_string(),
         };
         count.trim().parse().with_context(|| format!("{count:?} is no count"))
+    }
+
+    /// The samples in the documents of a collection, from the file in which FerretDB has them.
+    fn ferretdb_samples(&self, collection: &str) -> Result<u64> {
+        let file = self.folder.path().join(format!("data/{MONGO_DATABASE}.sqlite"));
+        let index = rusqlite::Connection::open_with_flags(file, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let table = "select table_name from _ferretdb_collections where name = ?";
+        let table: String = index.query_row(table, [collection], |row| row.get(0))?;
+        let count = format!("select coalesce(sum(json_array_length(_ferretdb_sjson, '$.t')), 0) from \"{table}\"");
+        Ok(index.query_row(&count, [], |row| row.get::<_, i64>(0))?.unsigned_abs())
     }
 
     /// Writes to the disk what waits for it, so that it is not charged to what follows.
     pub(super) fn settle(&self) -> Result<()> {
         match self.kind {
             Kind::Postgres(_) => drop(self.sql("checkpoint")?),
-            Kind::Mariadb | Kind::Victoria => rustix::fs::sync(),
+            Kind::Mariadb | Kind::Victoria | Kind::Mongo => rustix::fs::sync(),
         }
         Ok(())
     }
@@ -160,7 +192,7 @@ impl Server {
         match self.kind {
             Kind::Postgres(_) => drop(self.sql(&format!("drop schema {name} cascade"))?),
             Kind::Mariadb => drop(self.sql(&format!("drop database {name}"))?),
-            Kind::Victoria => {}
+            Kind::Victoria | Kind::Mongo => {}
         }
         Ok(())
     }
@@ -168,7 +200,7 @@ impl Server {
     /// The database's own client, with what it needs to get in.
     pub(super) fn client(&self) -> Command {
         match self.kind {
-            Kind::Postgres(_) | Kind::Victoria => {
+            Kind::Postgres(_) | Kind::Victoria | Kind::Mongo => {
                 let mut command = Command::new(self.programs.join("psql"));
                 command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "tieline", "-d", "postgres"]);
                 command.arg("-h").arg(self.folder.path());
@@ -234,6 +266,16 @@ fn mariadb(program: &Path, folder: &Path) -> Result<Command> {
     command.args(["--no-defaults", &data, "--skip-networking"]).args(user).args(sizes);
     command.arg(format!("--socket={}/socket", folder.display()));
     command.arg(format!("--pid-file={}/pid", folder.display()));
+    Ok(command)
+}
+
+fn ferretdb(program: &Path, folder: &Path, port: u16) -> Result<Command> {
+    let data = folder.join("data");
+    fs::create_dir(&data)?;
+    let mut command = Command::new(program);
+    command.args(["--handler=sqlite", "--debug-addr=-", "--telemetry=disable", "--log-level=warn"]);
+    command.arg(format!("--sqlite-url=file:{}/", data.display())).arg(format!("--state-dir={}", folder.display()));
+    command.arg(format!("--listen-addr=127.0.0.1:{port}"));
     Ok(command)
 }
 
