@@ -160,7 +160,6 @@ impl Node {
             sockets: socket_shards(config.node.workers),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
-        let recorded = source.clone();
         let about = About {
             name: config.node.name.clone(),
             addresses: (http, mqtt.tcp),
@@ -168,7 +167,7 @@ impl Node {
             clock,
             wall,
             data: folder.to_path_buf(),
-            history: config.history.enabled.then_some(source),
+            history: config.history.enabled.then(|| source.clone()),
             field: Arc::clone(&field_counters),
             http: Places::new(config.http.limits),
             recalls: Default::default(),
@@ -182,7 +181,7 @@ impl Node {
         let (counters, lanes, shared) = (field_counters, bus.lanes(), Arc::clone(&certificates));
         let parts = ShardParts { shards_max, clock, counters, certificates: shared, traces, positions, lanes };
         let running = (change.table, known.clone(), FieldShards::new(parts));
-        let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running, recorded));
+        let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running, source));
         let app = App {
             bus: bus.clone(),
             known,
@@ -195,8 +194,7 @@ impl Node {
         let http_thread = start_http(config, clock, listener, app)?;
         let devices = change.shards.into_iter().map(|shard| shard.start);
         reloader.shards().start(devices, shards).map_err(StartError::Field)?;
-        let senders = reloader.shards().senders();
-        bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
+        introduce(&bus, reloader.shards());
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
         Ok(Self { http_thread, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
     }
@@ -329,6 +327,12 @@ fn start_authenticator(config: &Config, clock: Clock, bus: BusHandle) -> Result<
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, now| bus.replace_policy(now, policy))));
     };
     Authenticator::start(&config.access, batches, clock, Box::new(on_change)).map(Some).map_err(StartError::Thread)
+}
+
+/// The bus gets the senders of the field shards.
+fn introduce(bus: &BusHandle, shards: &FieldShards) {
+    let senders = shards.senders();
+    bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
 }
 
 /// The thread that calculates derived series, where there is a history. Its news goes to the bus.

@@ -76,6 +76,9 @@ use tieline_views::View;
 /// The commented file that equals the defaults.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
 
+/// The place of a derived series that cannot live with the others, and why.
+pub type WrongSeries = (usize, String);
+
 /// What is looked at besides the words of a configuration, by those who use them.
 #[derive(Clone, Copy, Debug)]
 pub struct Checks {
@@ -84,7 +87,7 @@ pub struct Checks {
     /// Says why views cannot live together, where they cannot.
     pub views: fn(&[View]) -> Result<(), String>,
     /// Says which series cannot live with the others, and why.
-    pub derived: fn(&[Series]) -> Result<(), (usize, String)>,
+    pub derived: fn(&[Series]) -> Result<(), WrongSeries>,
 }
 
 impl Checks {

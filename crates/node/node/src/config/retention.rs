@@ -61,7 +61,7 @@ fn read_stage(
     let (after, every) = (after?, every?);
     let found = |time: Duration| format!("{:?}", parse::duration_words(time));
     let mut wrong = |at, key: &str, time, expected: String| doc.report(at, key, found(time), expected);
-    if DAY.as_micros() % every.as_micros().max(1) != 0 {
+    if !DAY.as_micros().is_multiple_of(every.as_micros().max(1)) {
         wrong(every_at, &every_key, every, "a part of a day without a rest, as 1m, 15m or 1h".to_owned());
     }
     if let Some(before) = before {

@@ -75,6 +75,9 @@ fn shown(DerivedSeen { series, status, counts, last }: DerivedSeen) -> DerivedSh
     }
 }
 
+/// A figure of a series.
+type Count = fn(&DerivedSeen) -> u64;
+
 /// Nothing where there are none.
 pub(super) fn metrics(e: &mut Exposition, seen: &[DerivedSeen]) {
     if seen.is_empty() {
@@ -87,8 +90,8 @@ pub(super) fn metrics(e: &mut Exposition, seen: &[DerivedSeen]) {
     e.gauge("tieline_derived_failed", "Derived series whose last step failed; it is tried again.", failed);
     let least = seen.iter().map(|one| one.status.progress()).fold(1.0, f64::min);
     e.gauge("tieline_derived_progress", "Least part of the past that a series has calculated, 0 to 1.", least);
-    let sum = |of: fn(&DerivedSeen) -> u64| seen.iter().map(of).sum::<u64>();
-    let counts: [(&str, &str, fn(&DerivedSeen) -> u64); 6] = [
+    let sum = |of: Count| seen.iter().map(of).sum::<u64>();
+    let counts: [(&str, &str, Count); 6] = [
         ("tieline_derived_results_total", "Results of derived series.", |one| one.status.results + one.counts.results),
         ("tieline_derived_bad_results_total", "Results that are bad.", |one| one.status.bad + one.counts.bad),
         ("tieline_derived_samples_total", "Samples that were read of the history.", |one| one.status.samples),
