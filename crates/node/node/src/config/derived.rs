@@ -147,7 +147,7 @@ mod tests {
         check(&record, "'x', which history.record does not select, expected topics that are recorded");
         check(&record.replace("'a']", "'x']"), "'a', which history.record does not select");
         let view = "[[view]]\nname='v'\nfrom='y/+'\nto='x/{1}'\n";
-        check(&format!("{view}{}", one.replace("'a'", "'x/1'")), "'x/1', which view v may derive");
+        check(&format!("{view}{}\"'z'\"\n", one.replace("'a'", "'x/1'")), "'x/1', which view v may derive");
         check(&format!("{view}{one}\"'x/2'\"\n"), "'x/2', which view v may derive");
     }
 }
