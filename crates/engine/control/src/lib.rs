@@ -25,7 +25,7 @@
 //! ([`PointRules`]). It takes a [`Batch`] of many points. Whether a command is allowed is checked when it is asked for, and
 //! again at the moment when it is sent. A point that is set under a reservation is held: when the slot ends, is cancelled
 //! or is pre-empted, or its holder ends ([`Coordinator::handle_holder_gone`]), it is reverted until the device has accepted
-//! it and, where its rules say so, a reading has shown it. The next holder's command of the point makes that needless.
+//! it and, where its rules say so, a reading has shown it. A command of the next holder for the point cancels the revert.
 //!
 //! # Refusals of the node
 //!
@@ -44,12 +44,12 @@
 //! | `timeout` | no result in time |
 //! | `reserved`, `not_reserved` | another holder has the device; a reservation is required, and there is none |
 //! | `override` | an override is on |
-//! | `interlock` | another point does not show what it must, or nothing good |
+//! | `interlock` | another point does not have the required value, or its quality is not good |
 //! | `too_often`, `too_fast`, `step_too_large`, `unknown_value` | the limits of change of the point |
-//! | `not_revertible` | nothing is known that a revert would restore |
+//! | `not_revertible` | no value is known that a revert would restore |
 //! | `holder_gone` | the requester ended while its command waited |
-//! | `cancelled` | a revert became needless while it waited |
-//! | `unconfirmed`, `superseded` | no reading showed the command in time; a later one was sent before |
+//! | `cancelled` | a revert was no longer necessary while it waited |
+//! | `unconfirmed`, `superseded` | no reading showed the command in time; a later command was sent first |
 //! | `batch_empty`, `batch_too_large` | the batch as a whole is refused |
 //!
 //! All other reasons are from the device.

@@ -1,17 +1,16 @@
-//! Computes what a simulated device has and does: the values of its points, and its faults.
+//! Computes the values of the points of a simulated device, and its faults.
 //!
 //! In: points with curves, faults, a seed, time, commands. Out: [`Reading`](tieline_core::Reading)s of points, and how the
-//! device treats a request: answers, answers late, refuses, or says nothing ([`Conduct`]).
+//! device treats a request: answers, answers late, refuses, or does not answer ([`Conduct`]).
 //!
-//! Never: a protocol, a socket, a topic, a clock. That is done by what shows the device to others: the node's driver of
-//! simulated devices, or a server that speaks a protocol.
+//! Never: a protocol, a socket, a topic, a clock. The node's driver of simulated devices, or a server of a protocol, has these.
 //!
 //! # Reproducible
 //!
 //! The time of a device goes in steps of equal length from its start. All values depend on the seed, the start, the number of
-//! the step, and the commands with the step they came in; they do not depend on when somebody looks. Random numbers are hashes
-//! of seed, point and step, so there is no sequence to get out of. The exception is a device that nobody looked at for more than
-//! [`STEPS_MAX`] steps: it takes longer steps to catch up, so that the work of one look is bounded.
+//! the step, and the commands with the step they came in; they do not depend on when they are read. Random numbers are hashes
+//! of seed, point and step, so there is no sequence to lose. The exception is a device that was not read for more than
+//! [`STEPS_MAX`] steps: it then takes longer steps, so that the work of one read is bounded.
 //!
 //! # Curves
 //!

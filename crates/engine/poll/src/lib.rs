@@ -34,7 +34,7 @@
 //! A poll class of a device has parts, one unless its driver says how many ([`Poller::set_parts`]). Its parts are due at
 //! evenly spaced moments of each interval, shifted by a fraction that depends on the class and on the device's place in
 //! its group, or its number. Successive places are spread evenly for any count (the golden-ratio sequence), nothing
-//! drifts, and only the number of the next moment is stored. A part that is due while it waits or is out is skipped and
+//! drifts, and only the number of the next moment is stored. A part that is due while it waits or is outstanding is skipped and
 //! counted, or made up for once: [`Missed`].
 //!
 //! With [`Collection::first_round`] all parts are due at once when the device comes online, and the plan goes on when
@@ -44,11 +44,11 @@
 //! A device that has something to ask waits for its turn: it has at most [`Collection::in_flight_max`] outstanding polls,
 //! and its gateway and network have theirs and a shortest gap ([`GroupSpec`]). Turns have deadlines: an interval after
 //! they came up, but a minute at most; none for protection, four times as long for bulk. The earliest goes first, so the
-//! urgent and the frequent go before others, and who waits longest goes before all that come later. A device has one turn
-//! at a time, however much it has to ask.
+//! urgent and the frequent go before others, and no device waits forever. A device has one turn at a time, however many
+//! requests it has.
 //!
-//! After two timeouts in a row a device is asked rarely ([`Collection::back_off_max`]); its first answer restores the
-//! plan.
+//! After two timeouts in a row a device is polled rarely ([`Collection::back_off_max`]); its first answer restores the
+//! normal intervals.
 //!
 //! # Limits
 //!

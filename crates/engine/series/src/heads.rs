@@ -137,22 +137,22 @@ impl Heads {
 
     /// Seals heads with samples of records before `sequence`: the journal is to let go of those.
     pub fn seal_before(&mut self, sequence: u64) {
-        self.seal_where(|head| head.origin.first < sequence);
+        self.seal_where(|_, head| head.origin.first < sequence);
     }
 
-    /// Seals heads whose samples are all from before a time.
-    pub fn seal_ending_before(&mut self, time: Timestamp) {
-        self.seal_where(|head| head.latest < time.micros());
+    /// Seals heads whose samples are all from before a time of their topic.
+    pub fn seal_ending_before(&mut self, time: impl Fn(u32) -> Option<Timestamp>) {
+        self.seal_where(|topic, head| time(topic).is_some_and(|time| head.latest < time.micros()));
     }
 
     /// Seals heads with samples from before a time: the day that ends there is to be closed.
     pub fn seal_beginning_before(&mut self, time: Timestamp) {
-        self.seal_where(|head| head.earliest < time.micros());
+        self.seal_where(|_, head| head.earliest < time.micros());
     }
 
     /// Seals all heads.
     pub fn seal_all(&mut self) {
-        self.seal_where(|_| true);
+        self.seal_where(|_, _| true);
     }
 
     /// The first record of the journal that any head has samples of; none without samples.
@@ -220,11 +220,11 @@ impl Heads {
     /// The larger heads: those of half the mean and more have at least half of all bytes, so this is seldom.
     fn seal_larger(&mut self) {
         let mean = self.bytes / self.open.len().max(1);
-        self.seal_where(|head| head.bytes() >= mean / 2);
+        self.seal_where(|_, head| head.bytes() >= mean / 2);
     }
 
-    fn seal_where(&mut self, is_meant: impl Fn(&Head) -> bool) {
-        let meant = self.open.iter().filter(|(_, head)| is_meant(head));
+    fn seal_where(&mut self, is_meant: impl Fn(u32, &Head) -> bool) {
+        let meant = self.open.iter().filter(|(topic, head)| is_meant(**topic, head));
         let mut topics: Vec<u32> = meant.map(|(topic, _)| *topic).collect();
         // In an order that does not depend on the table.
         topics.sort_unstable();

@@ -1,12 +1,13 @@
-//! Other people's databases: batches of samples go there, and each sample is there once.
+//! Writes batches of samples to databases that are not part of Tieline, so that each sample is stored once.
 //!
-//! In: rows in the order of their sequences, and the sequence up to which a batch reaches. Out: up to which sequence a
-//! database has everything, read from where the batches went.
+//! In: rows in the order of their sequences, and the sequence up to which a batch reaches. Out: the sequence up to which
+//! a database has everything, read from the same database.
 //!
-//! Where a database has transactions, a batch and its sequence are one: if either is killed, the next connection goes on behind the
-//! last batch that is there. Where it has none, the sequence is in a file, and the last batch may be written again.
+//! Where a database has transactions, a batch and its sequence are one transaction: if node or database is killed, the next
+//! connection continues after the last stored batch. Where it has none, the sequence is in a file, and the last batch may be
+//! written again.
 //!
-//! Never: a thread, another attempt, a decision about which samples are written.
+//! Never: a thread, a retry, a decision about which samples are written.
 //!
 //! Read first: `database.rs`, then `postgres/mod.rs`, `mariadb/mod.rs`.
 

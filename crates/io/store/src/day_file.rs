@@ -27,6 +27,7 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tieline_core::{Quality, Topic};
@@ -287,7 +288,7 @@ impl DayFile {
     /// It is damaged, or the folder failed.
     pub fn open(path: &Path) -> Result<Option<Self>, StoreError> {
         match File::open(path) {
-            Ok(file) => Ok(Some(Self { reader: SerializedFileReader::new(file).map_err(failed)? })),
+            Ok(file) => Ok(Some(Self { reader: guarded(|| SerializedFileReader::new(file))? })),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(io(error)),
         }
@@ -298,7 +299,7 @@ impl DayFile {
     /// # Errors
     /// The file is damaged, or failed.
     pub fn read(&self, place: DayPlace) -> Result<Fields, StoreError> {
-        self.fields(place).map_err(failed)
+        guarded(|| self.fields(place))
     }
 
     /// The topics, each with where its samples are, in the order of the file: pieces of `rows_max` rows at most.
@@ -309,7 +310,7 @@ impl DayFile {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let mut found = Vec::new();
         for group in 0..self.reader.num_row_groups() {
-            let names = self.names(group).map_err(failed)?;
+            let names = guarded(|| self.names(group))?;
             let mut row = 0;
             for run in names.chunk_by(|one, next| one == next) {
                 for piece in run.chunks(rows_max.max(1)) {
@@ -441,10 +442,20 @@ fn records<T: DataType>(
     Ok((values, levels))
 }
 
+/// Runs the Parquet library, which panics at some bytes that it did not write.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, StoreError> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(done) => done.map_err(failed),
+        Err(_) => Err(StoreError::Damaged("it cannot be decoded".to_owned())),
+    }
+}
+
 fn failed(error: ParquetError) -> StoreError {
     match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {
-            Ok(error) => io(*error),
+            Ok(error) if error.raw_os_error().is_some() => io(*error),
+            // A page that cannot be decompressed.
+            Ok(error) => StoreError::Damaged(error.to_string()),
             Err(other) => StoreError::Damaged(other.to_string()),
         },
         other => StoreError::Damaged(other.to_string()),

@@ -22,11 +22,15 @@
 //! | | `migrated_topic`, `migrated_time`, `migrated_seq` | up to where an older store was moved into this one |
 //! | `erased` | `file_id`, `offset`, `bytes` | bytes of deleted samples that are to be overwritten |
 //! | `checks` | `file_id`, `crc` | CRC-32 of a day file |
+//! | `plans` | `day`, `plan` | what a day went through: for each rule of retention what was done, and its topics |
+//! | `rules` | `place`, `topics`, `rule` | the rules of retention, in their order; the last is of all other topics |
+//! | | `removed`, `downsampled` | how many samples were removed by the rule, and replaced by others |
 //!
 //! A chunk is durable in its file before it is in the index. The schema's version is SQLite's `user_version`.
 
 use crate::StoreError;
 use crate::chunk_files::Extent;
+use crate::index_rules::{self, RuleCounts};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use std::collections::HashMap;
@@ -102,6 +106,10 @@ pub struct ClosedDay<'d> {
     pub ready: Timestamp,
     /// Whether samples of what is replaced were deleted: its bytes are to be overwritten then ([`Index::to_erase`] has them).
     pub erases: bool,
+    /// What its samples went through; none where that is as before.
+    pub plan: Option<&'d str>,
+    /// What comes of the rules of retention, by their places.
+    pub counts: &'d [RuleCounts],
 }
 
 /// How far an older store was moved: the last sample, by the number of its topic, its time and its place at that time.
@@ -151,6 +159,7 @@ impl Index {
             "CREATE TABLE IF NOT EXISTS erased (file_id INTEGER NOT NULL, offset INTEGER NOT NULL, bytes INTEGER NOT NULL);
              CREATE TABLE IF NOT EXISTS checks (file_id INTEGER PRIMARY KEY, crc INTEGER NOT NULL);",
         )?;
+        db.execute_batch(index_rules::TABLES)?;
         let next_chunk =
             db.query_row("SELECT value FROM state WHERE key = 'chunk'", [], |row| row.get(0)).optional()?;
         let live_bytes: i64 = db.query_row("SELECT coalesce(sum(live_bytes), 0) FROM files", [], |row| row.get(0))?;
@@ -257,39 +266,10 @@ impl Index {
         Ok(first.zip(last).map(|(first, last)| (Timestamp::from_micros(first), Timestamp::from_micros(last))))
     }
 
-    /// Removes chunks that end before a time, about `samples_max` samples at most.
-    ///
-    /// # Errors
-    /// The file failed; nothing is removed then.
-    pub fn remove_before(&mut self, cutoff: Timestamp, samples_max: u64) -> Result<Removed, StoreError> {
-        let step = self.db.transaction()?;
-        let (mut removed, mut bytes_of) = (Removed::default(), HashMap::<u32, i64>::new());
-        let topics: Vec<u32> =
-            step.prepare_cached("SELECT id FROM topics")?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        for topic in topics {
-            if removed.samples >= samples_max {
-                removed.more = true;
-                break;
-            }
-            let mut delete = step.prepare_cached(
-                "DELETE FROM chunks WHERE topic_id = ?1 AND first_us < ?2 AND last_us < ?2 RETURNING file_id, bytes, samples",
-            )?;
-            let mut rows = delete.query(params![topic, cutoff.micros()])?;
-            while let Some(row) = rows.next()? {
-                *bytes_of.entry(row.get(0)?).or_default() += row.get::<_, i64>(1)?;
-                removed.samples += row.get::<_, i64>(2)?.cast_unsigned();
-            }
-        }
-        for (file, bytes) in &bytes_of {
-            removed.files.extend(lighten(&step, *file, *bytes)?);
-        }
-        step.prepare_cached("DELETE FROM days WHERE day < ?")?.execute([cutoff.micros().div_euclid(DAY_US)])?;
-        step.commit()?;
-        self.live_bytes -= bytes_of.values().sum::<i64>().cast_unsigned();
-        if removed.samples > 0 {
-            self.db.execute_batch("PRAGMA incremental_vacuum(2000)")?;
-        }
-        Ok(removed)
+    /// The number that the next chunk gets.
+    #[must_use]
+    pub const fn next_chunk(&self) -> i64 {
+        self.next_chunk
     }
 
     /// The first day that has chunks which are in no day file, of those before a day and ready at a time.

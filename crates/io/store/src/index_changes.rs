@@ -4,6 +4,7 @@ use crate::StoreError;
 use crate::chunk_files::{Extent, file_name};
 use crate::index::{ChunkRow, ClosedDay, FileRow, Index, Removed, grow, insert, lighten, set_state};
 use crate::index_reader::{chunks, topics};
+use crate::index_rules;
 use rusqlite::{Transaction, params};
 use std::collections::{HashMap, HashSet};
 use tieline_core::{Filter, Timestamp, Topic};
@@ -96,6 +97,10 @@ impl Index {
         batch
             .prepare_cached(&format!("INSERT OR REPLACE INTO days VALUES (?1, {is_open}, ?2)"))?
             .execute(params![file.day, closed.ready.micros()])?;
+        index_rules::count(&batch, closed.counts)?;
+        if let (Some(day), Some(plan)) = (file.day, closed.plan) {
+            index_rules::set_plan(&batch, day, plan)?;
+        }
         set_state(&batch, "chunk", id)?;
         batch.commit()?;
         (self.next_chunk, self.live_bytes) = (id, live_bytes);

@@ -66,7 +66,7 @@ pub(crate) fn open_reading(path: &Path) -> Result<Connection, StoreError> {
 
 /// The reading side of the index; one a thread.
 pub struct IndexReader {
-    db: Connection,
+    pub(crate) db: Connection,
 }
 
 impl IndexReader {

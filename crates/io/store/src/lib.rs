@@ -1,7 +1,7 @@
 //! History on disk: the folder of the journal, files of chunks with their index, and the output formats of answers.
 //!
-//! In: bytes for [`FolderStorage`]; chunks of samples, as bytes with what they say of themselves, for [`ChunkFiles`] and [`Index`].
-//! Edits of samples for [`EditFile`]. Out: those chunks again; [`Row`]s as text, CSV, JSON, Parquet or Arrow, and samples read from such files. What an earlier
+//! In: bytes for [`FolderStorage`]; chunks of samples, as bytes with their summaries, for [`ChunkFiles`] and [`Index`];
+//! edits of samples for [`EditFile`]. Out: those chunks again; [`Row`]s as text, CSV, JSON, Parquet or Arrow, and samples read from such files. What an earlier
 //! release stored is read by [`OlderStore`].
 //!
 //! Never: what is in a chunk, a decision about what is recorded, a thread, a protocol.
@@ -20,6 +20,7 @@ mod import;
 mod index;
 mod index_changes;
 mod index_reader;
+mod index_rules;
 mod names;
 mod older;
 mod parquet_file;
@@ -40,6 +41,7 @@ pub use import::{ImportError, Imported, ImportedValue, import, of_json, quality,
 pub use index::{ChunkRow, ClosedDay, DAY_US, FileRow, Index, Moved, Removed};
 pub use index_changes::ToErase;
 pub use index_reader::{IndexReader, KnownFile, Salvage, TopicSums};
+pub use index_rules::{DaySums, Outdated, RuleCounts, RuleRow};
 pub use names::{NamedChunk, NamedFile, read_names};
 pub use older::{OlderStore, Page};
 pub use row::{Place, PlaceError, Row, ValueKind};

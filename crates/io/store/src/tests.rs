@@ -1,8 +1,8 @@
 //! Output formats, and the index as its users see it.
 
 use crate::{
-    ChunkRow, ClosedDay, DAY_US, Extent, FileRow, Format, Index, IndexReader, KnownFile, OlderStore, Place, Row,
-    RowPage, StoreError, ToErase, export,
+    ChunkRow, ClosedDay, DAY_US, Extent, FileRow, Format, Index, IndexReader, KnownFile, OlderStore, Outdated, Place,
+    Removed, Row, RowPage, StoreError, ToErase, export,
 };
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -143,21 +143,60 @@ fn chunks_are_found_by_topic_and_time() {
     );
 }
 
+fn remove_before(index: &mut Index, time: Timestamp, samples_max: u64) -> Result<Removed, StoreError> {
+    index.remove_outdated(&Outdated { cutoff: &|_| (0, Some(time)), days: Some(time), rules: 1, samples_max })
+}
+
 #[test]
 fn what_is_removed_frees_files() {
     let (_folder, _, mut index) = index();
     numbers(&mut index, &["a", "b"]);
     index.commit(&[chunk(1, 0, 9, 1), chunk(2, 0, 9, 1), chunk(2, 5, 20, 2), chunk(2, 30, 40, 3)], 1, None).unwrap();
     let before = index.bytes().unwrap();
-    let removed = index.remove_before(at(10), 10).unwrap();
+    let removed = remove_before(&mut index, at(10), 10).unwrap();
     assert_eq!((removed.samples, removed.more, removed.files.len()), (10, true, 0));
-    let removed = index.remove_before(at(10), 10).unwrap();
+    let removed = remove_before(&mut index, at(10), 10).unwrap();
     let file = FileRow { number: 1, bytes: 100, day: None };
     assert_eq!((removed.samples, removed.more, &removed.files), (10, false, &vec![file]));
     index.forget(&removed.files).unwrap();
     assert_eq!(index.files().unwrap().len(), 2);
     assert_eq!(before - index.bytes().unwrap(), 200);
     assert_eq!(index.oldest().unwrap(), Some((at(5), at(20))));
+}
+
+#[test]
+fn each_topic_has_its_own_age_and_rules_count_what_they_removed() {
+    let (_folder, path, mut index) = index();
+    numbers(&mut index, &["a", "b", "c"]);
+    index.commit(&[chunk(1, 0, 9, 1), chunk(2, 0, 9, 1), chunk(2, 5, 20, 1), chunk(3, 0, 9, 1)], 1, None).unwrap();
+    let rules = |words: &[(&str, &str)]| {
+        words.iter().map(|(of, rule)| ((*of).to_owned(), (*rule).to_owned())).collect::<Vec<_>>()
+    };
+    index.set_rules(&rules(&[("b", "30"), ("c", "3"), ("", "1")])).unwrap();
+    let cutoff = |topic| match topic {
+        2 => (0, Some(at(30))),
+        3 => (1, None),
+        _ => (2, Some(at(5))),
+    };
+    let outdated = Outdated { cutoff: &cutoff, days: None, rules: 3, samples_max: 1000 };
+    assert_eq!(index.remove_outdated(&outdated).unwrap().samples, 20);
+    // Another order, and another rule for the same topics.
+    index.set_rules(&rules(&[("c", "4"), ("b", "30"), ("", "1")])).unwrap();
+    index.set_plan(0, "words").unwrap();
+    let reader = IndexReader::open(&path).unwrap();
+    let found: Vec<_> =
+        reader.rules().unwrap().into_iter().map(|row| (row.topics, row.rule, row.counts.removed)).collect();
+    let expect = [("c", "4", 0), ("b", "30", 20), ("", "1", 0)];
+    assert_eq!(found, expect.map(|(topics, rule, removed)| (topics.to_owned(), rule.to_owned(), removed)));
+    assert_eq!(
+        (reader.plans().unwrap()[&0].as_str(), index.plans_before(1).unwrap()),
+        ("words", vec![(0, "words".to_owned())])
+    );
+    assert_eq!(index.topics_after(2).unwrap().len(), 1);
+    assert_eq!((index.topics_of_day(0).unwrap().len(), index.topics_of_day(1).unwrap().len()), (2, 0));
+    let sums = reader.day_sums(1).unwrap();
+    assert_eq!((sums.len(), sums[0].day, sums[0].is_closed, sums[0].samples), (1, 0, false, 10));
+    assert_eq!(index.day_bytes(0).unwrap(), (0, 0));
 }
 
 #[test]
@@ -173,13 +212,22 @@ fn a_day_file_takes_the_place_of_chunks() {
         [1, 2].iter().flat_map(|topic| reader.chunks(*topic, at(0), at(day)).unwrap()).collect();
     // A late chunk, and one that retention removed meanwhile.
     index.commit(&[chunk(2, 7, 8, 2)], 2, None).unwrap();
-    assert_eq!(index.remove_before(at(10), 0).unwrap().samples, 0);
+    assert_eq!(remove_before(&mut index, at(10), 0).unwrap().samples, 0);
     let number = index.new_file().unwrap();
     assert_eq!((number, index.new_file().unwrap()), (1, 2));
     let file = FileRow { number: 3, bytes: 77, day: Some(0) };
     let rows = [ChunkRow { day: Some(0), extent: Extent { file: 3, offset: 0, bytes: 77 }, ..chunk(1, 0, 9, 3) }];
     let before = index.bytes().unwrap();
-    let closed = ClosedDay { file, check: 7, rows: &rows, replaced: &replaced, ready: at(50), erases: false };
+    let closed = ClosedDay {
+        file,
+        check: 7,
+        rows: &rows,
+        replaced: &replaced,
+        ready: at(50),
+        erases: false,
+        plan: None,
+        counts: &[],
+    };
     let empty = index.commit_day(&closed).unwrap();
     assert_eq!(empty, [FileRow { number: 1, bytes: 100, day: None }]);
     assert_eq!(before - index.bytes().unwrap(), 200 - 77);
@@ -193,7 +241,16 @@ fn a_day_file_takes_the_place_of_chunks() {
     // A file of which all was deleted takes its place: what was there is to be overwritten.
     let replaced = reader.chunks(1, at(0), at(day)).unwrap();
     let file = FileRow { number: 4, bytes: 9, day: Some(0) };
-    let closed = ClosedDay { file, check: 7, rows: &[], replaced: &replaced, ready: at(50), erases: true };
+    let closed = ClosedDay {
+        file,
+        check: 7,
+        rows: &[],
+        replaced: &replaced,
+        ready: at(50),
+        erases: true,
+        plan: None,
+        counts: &[],
+    };
     let empty = index.commit_day(&closed).unwrap();
     assert_eq!(empty.iter().map(|file| file.number).collect::<Vec<_>>(), [4, 3]);
     let old = ToErase { name: "1970-01-01-0000000003.parquet".to_owned(), offset: 0, bytes: 77 };

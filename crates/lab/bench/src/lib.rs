@@ -1,8 +1,8 @@
 //! The published scalability experiments, each compared with a floor that is measured in the same run.
 //!
 //! In: the options of an experiment ([`dnp3::Options`], [`bus::Options`], [`control::Options`], [`fanout::Options`],
-//! [`field::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose keys have their units ([`write_rows`]), and charts
-//! ([`curves`]).
+//! [`field::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose keys have their units
+//! ([`write_rows`]), and charts ([`curves`]).
 //!
 //! A floor moves the same bytes in the same groups over the same number of connections and threads, without any
 //! protocol work. Each round runs the experiment and its floor once, in a random order. A ratio is the median of the

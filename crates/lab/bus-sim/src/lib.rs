@@ -26,8 +26,8 @@
 //! Tests check that a run detects a bus that loses, duplicates, swaps or alters one message, or takes no note of what a
 //! user may no longer read ([`notices`]).
 //!
-//! The seed determines whether the bus serves the sockets itself, or two to four socket shards do, and whether clients are users. A run with the same
-//! seed is identical: every byte of every connection, at its time and in its order ([`trace`]).
+//! The seed determines whether the bus serves the sockets itself, or two to four socket shards do, and whether clients are users. A
+//! run with the same seed is identical: every byte of every connection, at its time and in its order ([`trace`]).
 //!
 //! Not covered: history, authentication, TLS, WebSocket, shared subscriptions, wills, devices, the disk.
 //!

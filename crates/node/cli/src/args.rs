@@ -29,7 +29,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Ties field devices, sites, people and programs together.
+/// Collects data from field devices, and gives it to people and programs.
 #[derive(Debug, Parser)]
 #[command(
     name = "tieline",
@@ -54,10 +54,10 @@ pub enum Verb {
     /// Print the default configuration, or check one
     #[command(subcommand)]
     Config(ConfigVerb),
-    /// Make a configuration from that of another platform
+    /// Import the configuration or the history of another platform
     #[command(subcommand)]
     Import(ImportVerb),
-    /// Print updates of topics as they come
+    /// Print updates of topics when they arrive
     Sub(SubArgs),
     /// Publish to a topic
     Pub(PubArgs),
@@ -69,38 +69,38 @@ pub enum Verb {
     Put(PutArgs),
     /// Remove the last value of a topic
     Delete(DeleteArgs),
-    /// Print what a node is and how it is doing
+    /// Print the state of a node
     Status(NodeArgs),
-    /// Say whether a node can do its work; exit code 1 when not
+    /// Print the health of a node; exit code 1 if it is not healthy
     Health(NodeArgs),
     /// List devices with their state, or show one with its points
     Devices(DevicesArgs),
     /// List configured points
     Points(PointsArgs),
-    /// List MQTT clients, those that are furthest behind first
+    /// List MQTT clients, those with the greatest lag first
     Sessions(SessionsArgs),
     /// List the topics with the most updates
     Busiest(BusiestArgs),
     /// Print the newest records of the audit log, newest first
     Audit(AuditArgs),
-    /// Print what a node's clock says and whether it is believed; confirm it
+    /// Print the time of a node, and whether it is in doubt; confirm it
     Clock(ClockArgs),
-    /// Print who the node takes you for
+    /// Print the authenticated user and its roles
     Whoami(NodeArgs),
-    /// Print everything that a node counts, as Prometheus reads it
+    /// Print all metrics of a node, in the format of Prometheus
     Metrics(MetricsArgs),
-    /// Watch rates, sessions that are behind, and busy topics of a node
+    /// Show rates, slow sessions and busy topics of a node while they change
     Top(TopArgs),
-    /// Print what a device and the node said to each other in the last minute, message by message
+    /// Print the messages between a device and the node in the last minute
     Trace(TraceArgs),
-    /// Read recorded values, and look after their store
+    /// Query, export, import and delete recorded values; check and repair their store
     #[command(subcommand)]
     History(HistoryVerb),
-    /// Publish recorded values again, at their pace, below $replay/ or to another node
+    /// Publish recorded values again, with their time intervals, below $replay/ or to another node
     Replay(ReplayArgs),
-    /// Write everything that a node holds to an archive, while it runs
+    /// Write all data of a node to an archive, while it runs
     Backup(BackupArgs),
-    /// Make a data folder of an archive
+    /// Restore a data folder from an archive
     Restore(RestoreArgs),
     /// Operate a point
     Command(CommandArgs),
@@ -116,45 +116,45 @@ pub enum Verb {
     Renew(RenewArgs),
     /// End a reservation; what was commanded under it is reverted
     Release(ReleaseArgs),
-    /// Take devices or points from all programs, by a pattern
+    /// Block the commands of all programs to devices or points, by a pattern
     #[command(subcommand)]
     Override(OverrideVerb),
-    /// Have a node read its configuration file again: devices, point lists, views
+    /// Make a node reload its configuration: devices, point lists, views
     Reload(NodeArgs),
     /// Topics derived from topics
     #[command(subcommand)]
     Views(ViewsVerb),
-    /// Nodes by name: address, user, TLS files
+    /// Named nodes: address, user, TLS files
     #[command(subcommand)]
     Context(ContextVerb),
     /// Users, roles, and what they may do
     #[command(subcommand)]
     Access(AccessVerb),
-    /// Look into topics sent as what changed
+    /// Explain payloads of deltas
     #[command(subcommand)]
     Delta(DeltaVerb),
     /// Look for devices, and propose their configuration; nothing is written to them
     #[command(subcommand)]
     Discover(DiscoverVerb),
-    /// Speak DNP3 (IEEE 1815) without a node
+    /// DNP3 (IEEE 1815) tools that need no node
     #[command(subcommand)]
     Dnp3(Dnp3Verb),
-    /// Speak Modbus without a node
+    /// Modbus tools that need no node
     #[command(subcommand)]
     Modbus(ModbusVerb),
-    /// Speak BACnet without a node
+    /// BACnet tools that need no node
     #[command(subcommand)]
     Bacnet(BacnetVerb),
-    /// Speak IEC 60870-5-104 without a node
+    /// IEC 60870-5-104 tools that need no node
     #[command(subcommand)]
     Iec104(Iec104Verb),
-    /// Speak GOOSE (IEC 61850-8-1) without a node
+    /// GOOSE (IEC 61850-8-1) tools that need no node
     #[command(subcommand)]
     Goose(GooseVerb),
     /// Seal and open messages of the Brazilian financial network (RSFN), as files or as a server
     #[command(subcommand)]
     Seal(SealVerb),
-    /// Rerun published experiments beside a floor measured in the same run
+    /// Repeat the published benchmarks, each compared with a lower bound measured in the same run
     #[command(subcommand)]
     Bench(BenchVerb),
     /// Print a completion script for a shell
@@ -162,9 +162,9 @@ pub enum Verb {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages, one a verb
+    /// Write the manual pages, one for each command
     Man {
-        /// Folder to write them to; it is made where it is not there
+        /// Folder to write them to; it is created if it does not exist
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
@@ -185,7 +185,7 @@ pub struct ConfigCheckArgs {
     /// Configuration file
     #[arg(conflicts_with = "config")]
     pub file: Option<PathBuf>,
-    /// The same, as tieline run takes it [env: TIELINE_CONFIG]
+    /// The same, as an option, as for tieline run [env: TIELINE_CONFIG]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print errors as JSON
@@ -198,9 +198,9 @@ pub struct ConfigCheckArgs {
 pub enum ViewsVerb {
     /// Check the views of a configuration; print every error
     Check(ViewsCheckArgs),
-    /// Print what the views of a configuration make of given topics, or of those of a node
+    /// Print the topics that the views of a configuration derive from given topics, or from those of a node
     Test(ViewsTestArgs),
-    /// Have a node read the views of its configuration file again
+    /// Make a node reload the views of its configuration
     Reload(NodeArgs),
 }
 
@@ -266,19 +266,19 @@ pub struct PubArgs {
     pub payload: Option<String>,
     #[command(flatten)]
     pub node: MqttArgs,
-    /// Keep as the topic's last value
+    /// Retain the message as the last value of the topic
     #[arg(long, short)]
     pub retain: bool,
     /// Publish each line of standard input as the topic's next value
     #[arg(long)]
     pub lines: bool,
-    /// Send what changed since the topic's last value, where the node takes that (docs/delta.md, Publishers)
+    /// Publish deltas, if the node accepts them (docs/delta.md, Publishers)
     #[arg(long, requires = "lines")]
     pub delta: bool,
     /// Quality of service: 0, or 1 to wait until the node has stored it
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub qos: u8,
-    /// Print a JSON object once it is done
+    /// Print a JSON object at the end
     #[arg(long)]
     pub json: bool,
 }
@@ -286,15 +286,15 @@ pub struct PubArgs {
 /// `tieline get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// Topic; of several a table is printed
+    /// Topics; several are printed as a table
     #[arg(required = true, value_name = "TOPIC")]
     pub topics: Vec<String>,
     #[command(flatten)]
     pub node: HttpArgs,
-    /// The last so many events that the topic keeps, in place of its value
+    /// Print the last N events of the topic in place of its value
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub events: Option<u16>,
-    /// Only events behind the one of this number
+    /// Only events after the one with this number
     #[arg(long, value_name = "SEQ", requires = "events")]
     pub after: Option<u64>,
     /// Only events from this time on: RFC 3339, a date, or how long ago
@@ -320,10 +320,10 @@ pub struct TopicsArgs {
     /// Only topics that this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub select: Option<String>,
-    /// Only topics with at most so many levels below those of the filter before its first wildcard
+    /// Only topics with at most this many levels below the levels of the filter before its first wildcard
     #[arg(long, value_name = "LEVELS")]
     pub depth: Option<u8>,
-    /// Only the last so many topics
+    /// Only the last N topics
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub last: Option<u16>,
     /// Names without values
@@ -358,7 +358,7 @@ pub enum Dnp3Verb {
 /// `tieline dnp3 keygen`.
 #[derive(Debug, Args)]
 pub struct KeygenArgs {
-    /// The file to write; it must not be there yet
+    /// File to write; it must not exist
     pub file: PathBuf,
     /// Bits of the key
     #[arg(long, value_name = "BITS", default_value = "256", value_parser = ["128", "256"])]
@@ -374,7 +374,7 @@ pub struct SecureArgs {
     /// Authenticate with the update key in this file, as tieline dnp3 keygen writes it
     #[arg(long, value_name = "FILE")]
     pub update_key: Option<PathBuf>,
-    /// The user that the update key is of
+    /// User of the update key
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "update_key", value_parser = clap::value_parser!(u16).range(1..))]
     pub user: u16,
 }

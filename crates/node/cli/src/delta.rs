@@ -14,14 +14,14 @@ use tieline_delta::{CodecId, Codecs, Decoded, Decoder, Kind, Parts, items};
 /// `tieline delta`.
 #[derive(Debug, Subcommand)]
 pub enum DeltaVerb {
-    /// Print payloads of a topic, given as hexadecimal digits, one a line, in plain words
+    /// Explain payloads of deltas, given as hexadecimal digits, one on each line
     Decode(DecodeArgs),
 }
 
 /// `tieline delta decode`.
 #[derive(Debug, Args)]
 pub struct DecodeArgs {
-    /// File; without it, standard input. A line that begins with == starts another topic, # and > lines are passed over
+    /// File; without it, standard input. A line that begins with == starts another topic, lines with # and > are ignored
     pub file: Option<PathBuf>,
     /// One JSON object a payload and line
     #[arg(long)]

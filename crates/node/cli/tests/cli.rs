@@ -469,7 +469,7 @@ fn the_api_has_its_verbs(http: &str) {
     people(&["sessions"], "0 sessions connected, 0 away");
     people(&["busiest"], "updates/s");
     people(&["audit", "demo/feeder1/relay/breaker"], "succeeded");
-    people(&["whoami"], "nobody");
+    people(&["whoami"], "no user");
     people(&["metrics"], "tieline_build_info");
     for words in
         [&["status"][..], &["health"], &["devices"], &["devices", "demo/feeder1/relay"], &["points"], &["audit"]]

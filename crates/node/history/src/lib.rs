@@ -10,13 +10,13 @@
 //! ```
 //!
 //! All batches that wait when the journal thread is free are written and synced together (group commit). The store
-//! thread takes durable batches into memory, where they can be read at once, and writes them as chunks of columns when they are worth
-//! it. The journal removes what chunks have. When the disk is full or fails, nothing is acknowledged, updates are
+//! thread takes durable batches into memory, where they can be read at once, and writes them as chunks of columns when there are
+//! enough of them. The journal removes what chunks have. When the disk is full or fails, nothing is acknowledged, updates are
 //! counted and dropped, and both threads try again until the disk works.
 //!
 //! People edit what answers show (`edits.rs`), while what was recorded stays.
 //!
-//! Threads of their own write the journal's records to other people's databases (`forward/`).
+//! Separate threads write the journal's records to databases that are not part of Tieline (`forward/`).
 //!
 //! Never: a socket, a decision about which updates are recorded.
 //!
@@ -51,11 +51,12 @@ pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};
 pub use running::RunningInstant;
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
-pub use store::{Deleted, Deletion, Migration, Retention, StoreError};
+pub use store::{ByRules, Deleted, Deletion, Migration, Retention, Rule, Stage, StoreError};
 pub use tail::{TAIL_ROWS_MAX, Tailed, tail};
-pub use tieline_series::{Aggregate, Datum, Sample};
+pub use tieline_series::{Aggregate, Datum, Keep, Sample};
 pub use tools::Watch;
 pub use tools::repair::{RepairedHistory, repair};
+pub use tools::rules::{Held, RuleStats};
 pub use tools::stats::{HistoryStats, Taken};
 pub use tools::verify::{Fault, VerifiedHistory};
 pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

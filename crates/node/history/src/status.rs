@@ -3,7 +3,7 @@
 use crate::forward::{DatabaseStatus, ForwardNotes};
 use crate::queue::lock;
 use crate::running::RunningInstant;
-use crate::store::{Deleted, Deletion, Migration, Size};
+use crate::store::{ByRules, Deleted, Deletion, Migration, Size};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::mpsc::SyncSender;
@@ -115,6 +115,8 @@ pub struct HistoryStatus {
     pub chunk_bytes: u64,
     /// Days that were closed.
     pub closed_days: u64,
+    /// What rules of retention did.
+    pub rules: ByRules,
     /// How far what an earlier release stored was moved; none where nothing is to be moved.
     pub migration: Option<Migration>,
     /// How long the last write and sync of the journal took.
@@ -134,6 +136,7 @@ impl HistoryStatus {
         self.chunks = size.chunks;
         self.chunk_bytes = size.written_bytes;
         self.closed_days = size.closed_days;
+        self.rules = size.rules;
     }
 
     /// Journal records that the store has not taken.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 use tieline_core::{Body, Filter, Timestamp, Topic};
 use tieline_journal::Seq;
+use tieline_series::Keep;
 
 /// One topic's state at one time, and the journal record that it came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,28 @@ pub struct Retention {
     pub age: Option<Duration>,
     /// The oldest samples are removed beyond this many bytes.
     pub bytes: Option<u64>,
+}
+
+/// How long the samples of some topics are kept, and how many of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Of which topics: those that one of these selects, and no rule before.
+    pub topics: Vec<Filter>,
+    /// Older samples are removed. None: no bound.
+    pub keep: Option<Duration>,
+    /// When fewer samples stand for them, in ascending order of age.
+    pub downsample: Vec<Stage>,
+}
+
+/// From a certain age on, fewer samples stand for those of each interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// From this age on.
+    pub after: Duration,
+    /// How long an interval is.
+    pub every: Duration,
+    /// What stands for its samples.
+    pub keep: Keep,
 }
 
 /// What one step of retention did.
@@ -166,6 +189,19 @@ pub(crate) struct Size {
     pub(crate) written_bytes: u64,
     /// Days closed since the start.
     pub(crate) closed_days: u64,
+    /// What rules did since the start.
+    pub(crate) rules: ByRules,
+}
+
+/// What rules of retention did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByRules {
+    /// Samples in the place of which others stand.
+    pub downsampled: u64,
+    /// Days that were written again.
+    pub days: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
 }
 
 /// Why a store did not do what it was asked to, by blame; in the store's words.

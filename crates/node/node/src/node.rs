@@ -156,6 +156,7 @@ impl Node {
             sockets: socket_shards(config.node.workers),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
+        let recorded = source.clone();
         let about = About {
             name: config.node.name.clone(),
             addresses: (http, mqtt.tcp),
@@ -177,7 +178,7 @@ impl Node {
         let (counters, lanes, shared) = (field_counters, bus.lanes(), Arc::clone(&certificates));
         let parts = ShardParts { shards_max, clock, counters, certificates: shared, traces, positions, lanes };
         let running = (change.table, known.clone(), FieldShards::new(parts));
-        let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running));
+        let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running, recorded));
         let app = App {
             bus: bus.clone(),
             known,

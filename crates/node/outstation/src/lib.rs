@@ -2,7 +2,7 @@
 //! Modbus and BACnet; and the demo's sites.
 //!
 //! In: an outstation's file (TOML), lines of an operator, a device profile (XML). Out: outstations and other devices on a
-//! port, what their masters and clients made them do, a device profile.
+//! port, the actions of their masters and clients, a device profile.
 //!
 //! Never: a node, a bus, a topic; a node reaches these devices as it does any other.
 //!

@@ -1,8 +1,8 @@
 //! How devices and outstations are reached: TCP, TLS, UDP, serial lines, by either side; and the keys by which they
 //! authenticate each other.
 //!
-//! In: tables of the configuration, or flags; key files. Out: what `io/net` connects or listens with, the TLS files that
-//! are taken again while sessions go on, the keys of DNP3 secure authentication.
+//! In: tables of the configuration, or flags; key files. Out: settings of `io/net` for connecting and listening, TLS
+//! files that are reloaded while sessions continue, the keys of DNP3 secure authentication.
 //!
 //! Never: a session's events, a point, a topic; those belong to the node and to the outstation server.
 //!

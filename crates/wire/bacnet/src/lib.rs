@@ -1,7 +1,7 @@
 //! BACnet/IP and BACnet/SC (ANSI/ASHRAE 135) without I/O: codecs, a client of many devices, and a server of simulated ones.
 //!
 //! In: datagrams with the address they came from, deadlines, typed calls of the owner (read, write, subscribe).
-//! Out: datagrams with the address they go to, and events (an answer, a changed value, a device that says who it is).
+//! Out: datagrams with the address they go to, and events (an answer, a changed value, a device that announced itself).
 //!
 //! ```text
 //! datagram ─ Bvlc ─ Npdu ─ Apdu ─ service::* ─ Value

@@ -10,7 +10,7 @@
 //!
 //! Never: a socket, a clock, a thread; never a point or a topic; never a signature of IEC 62351-6, whose bytes are skipped.
 //!
-//! Read first: `frame.rs`, `pdu.rs`, `data.rs`, then `subscriber.rs` and `publisher.rs`; `shown.rs` tells messages to people.
+//! Read first: `frame.rs`, `pdu.rs`, `data.rs`, then `subscriber.rs` and `publisher.rs`; `shown.rs` prints messages as text.
 #![no_std]
 extern crate alloc;
 #[cfg(test)]

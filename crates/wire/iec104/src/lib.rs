@@ -11,8 +11,8 @@
 //!
 //! Never: a socket, a clock, a thread; never a scaled value or a topic; never files or parameters.
 //!
-//! Read first: `apdu.rs`, `link.rs`, then `asdu/mod.rs`, `asdu/types.rs`, `client/mod.rs` or `server/mod.rs`; `dissect.rs` tells
-//! frames to people.
+//! Read first: `apdu.rs`, `link.rs`, then `asdu/mod.rs`, `asdu/types.rs`, `client/mod.rs` or `server/mod.rs`; `dissect.rs` prints
+//! frames as text.
 #![no_std]
 extern crate alloc;
 #[cfg(test)]

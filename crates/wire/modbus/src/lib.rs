@@ -1,5 +1,5 @@
 //! Modbus (Application Protocol V1.1b3, Messaging on TCP/IP V1.0b, over Serial Line V1.02) without I/O: codec, a client,
-//! a server, the plan of what is read together, and how a value lies in registers.
+//! a server, the plan of blocks that are read together, and the layout of values in registers.
 //!
 //! In: bytes and deadlines ([`tieline_core::Machine`]), typed calls of the owner (submit a transaction, answer a request).
 //! Out: bytes, and events ([`ClientEvent`], [`ServerEvent`]).
@@ -11,7 +11,7 @@
 //!
 //! Never: a socket, a clock, a thread; never a scaled value or a topic; never Modbus ASCII.
 //!
-//! Read first: `pdu/request.rs`, `pdu/response.rs`, then `client/mod.rs` or `server/mod.rs`; `dissect.rs` tells messages to people.
+//! Read first: `pdu/request.rs`, `pdu/response.rs`, then `client/mod.rs` or `server/mod.rs`; `dissect.rs` prints messages as text.
 #![no_std]
 extern crate alloc;
 #[cfg(test)]

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 /// `tieline access`.
 #[derive(Debug, Subcommand)]
 pub enum AccessVerb {
-    /// Users in a file; a node that runs takes changes within two seconds
+    /// Users in a file; a running node uses changes within two seconds
     #[command(subcommand)]
     User(UserVerb),
-    /// Say whether a user may do something to a topic, and which rule decides; exit code 3 when not
+    /// Print whether a user has a right on a topic, and which rule decides; exit code 3 if not
     Test(TestArgs),
     /// Check the files of users and roles; print every error
     Check(ConfigFile),
     /// List the roles with their rules
     Roles(ConfigFile),
-    /// Say whether the audit log is what was written: follow its chain of hashes; exit code 3 when it is not
+    /// Verify the audit log with its chain of hashes; exit code 3 if it was changed
     Verify(VerifyArgs),
 }
 
@@ -32,9 +32,9 @@ pub enum UserVerb {
     Password(PasswordArgs),
     /// Give a user other roles
     Roles(RolesArgs),
-    /// Keep a user out; its sessions end
+    /// Disable a user; its sessions end
     Disable(UserArgs),
-    /// Let a user in again
+    /// Enable a user again
     Enable(UserArgs),
 }
 
@@ -85,7 +85,7 @@ pub struct AddArgs {
     /// Read the password from a file in place of standard input
     #[arg(long, value_name = "FILE", conflicts_with = "no_password")]
     pub password_file: Option<PathBuf>,
-    /// No password: the user comes with a token or a certificate
+    /// No password: the user authenticates with a token or a certificate
     #[arg(long)]
     pub no_password: bool,
 }
@@ -136,7 +136,7 @@ pub struct TestArgs {
     /// The client identifier, for {client} in rules
     #[arg(long, value_name = "NAME", default_value = "")]
     pub client: String,
-    /// A certificate that the user would show, in PEM: it must be the user's, and its roles hold where they are read
+    /// A certificate of the user, in PEM; its roles count if the configuration accepts roles of certificates
     #[arg(long, value_name = "FILE", conflicts_with = "roles")]
     pub certificate: Option<PathBuf>,
     /// A role that a token would bring, in place of the user's; may be given several times

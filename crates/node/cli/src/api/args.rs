@@ -37,7 +37,7 @@ pub struct ClockArgs {
 /// `tieline clock confirm`.
 #[derive(Debug, Subcommand)]
 pub enum ClockVerb {
-    /// Believe the node's clock, which says something far from what is known
+    /// Confirm that the clock of the node is right, although it is far from the recorded time
     Confirm(ConfirmArgs),
 }
 
@@ -46,7 +46,7 @@ pub enum ClockVerb {
 pub struct ConfirmArgs {
     #[command(flatten)]
     pub node: NodeArgs,
-    /// What another clock than the node's says, RFC 3339 [default: what this machine's says]
+    /// Time of another clock than that of the node, RFC 3339 [default: the time of this machine]
     #[arg(long, value_name = "TIME")]
     pub time: Option<String>,
 }
@@ -87,13 +87,13 @@ pub struct PointsArgs {
 pub struct SessionsArgs {
     #[command(flatten)]
     pub node: HttpArgs,
-    /// Which sessions come first
+    /// Order of the sessions, the greatest first
     #[arg(long, default_value = SessionOrder::Lag.word(), value_parser = crate::top::args::order())]
     pub order: SessionOrder,
-    /// Only sessions whose client identifier holds this
+    /// Only sessions whose client identifier contains this text
     #[arg(long, value_name = "TEXT")]
     pub client: Option<String>,
-    /// Most sessions
+    /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub limit: u16,
     /// One JSON object a session and line
@@ -106,7 +106,7 @@ pub struct SessionsArgs {
 pub struct BusiestArgs {
     #[command(flatten)]
     pub node: HttpArgs,
-    /// Most topics
+    /// Maximum number of topics
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=500))]
     pub limit: u16,
     /// One JSON object a topic and line
@@ -121,7 +121,7 @@ pub struct AuditArgs {
     pub topic: Option<String>,
     #[command(flatten)]
     pub node: HttpArgs,
-    /// Most records
+    /// Maximum number of records
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub limit: u16,
     /// One JSON object a record and line

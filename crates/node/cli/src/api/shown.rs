@@ -74,7 +74,7 @@ pub(super) fn health(answer: &Json, out: Out<'_>) -> io::Result<()> {
 
 pub(super) fn whoami(answer: &Json, out: Out<'_>) -> io::Result<()> {
     let Some(user) = answer["user"].as_str() else {
-        return writeln!(out, "nobody: the node does not ask who comes, or was not told");
+        return writeln!(out, "no user: the node does not require authentication at this address");
     };
     let roles: Vec<String> = answer["roles"].as_array().into_iter().flatten().map(plain).collect();
     writeln!(out, "{user}: {}", if roles.is_empty() { "no roles".to_owned() } else { roles.join(", ") })

@@ -25,7 +25,7 @@ pub struct BackupArgs {
 pub struct RestoreArgs {
     /// Archive that tieline backup has written
     pub file: PathBuf,
-    /// Data folder to make; it must be empty, or not there
+    /// Data folder to write; it must be empty or must not exist
     #[arg(long, value_name = "DIR", required_unless_present = "check")]
     pub data: Option<PathBuf>,
     /// Only check the archive

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// `tieline context`.
 #[derive(Debug, Subcommand)]
 pub enum ContextVerb {
-    /// Give a node a name, with the user and the TLS files that it is asked with
+    /// Add a named node, with the user and the TLS files for it
     Add(AddArgs),
     /// List contexts; * marks the one in use
     List {
@@ -14,11 +14,11 @@ pub enum ContextVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Make a context the one that verbs take where nothing else is said
+    /// Make a context the default of all commands
     Use(NameArgs),
-    /// Forget a context
+    /// Remove a context
     Remove(NameArgs),
-    /// Print a context, or the one that would be taken
+    /// Print a context, or the one in use
     Show(ShowArgs),
 }
 
@@ -36,7 +36,7 @@ pub struct AddArgs {
     /// User
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// File with the password, or with a token in place of both; what it holds is not copied
+    /// File with the password, or with a token in place of both; its content is not copied
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// Certificates of authorities to trust over TLS, or the node's own, in PEM
@@ -48,10 +48,10 @@ pub struct AddArgs {
     /// Private key of the certificate
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Make it the one in use
+    /// Use this context from now on
     #[arg(long = "use")]
     pub select: bool,
-    /// Take the place of a context of that name
+    /// Replace a context of this name
     #[arg(long)]
     pub replace: bool,
     /// Print the context as a JSON object
@@ -72,7 +72,7 @@ pub struct NameArgs {
 /// `tieline context show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// Name of the context [default: the one that would be taken]
+    /// Name of the context [default: the one in use]
     pub name: Option<String>,
     /// Print a JSON object
     #[arg(long)]

@@ -24,13 +24,13 @@ pub struct CommandArgs {
     pub node: HttpArgs,
     #[command(flatten)]
     pub name: NameArgs,
-    /// How the device is asked [default: as the point list says]
+    /// Requests to the device [default: that of the point list]
     #[arg(long, value_enum)]
     pub mode: Option<Mode>,
-    /// How long it may take, as in 5s; at most 5m
+    /// Time-out, as in 5s; at most 5m
     #[arg(long, value_name = "DURATION", value_parser = crate::args::timeout)]
     pub timeout: Option<Duration>,
-    /// How long a reading is waited for that shows the value, once the device has accepted it
+    /// Time to wait for a reading that shows the value, after the device has accepted it
     #[arg(long, value_name = "DURATION", value_parser = crate::args::timeout, default_value = "5s")]
     pub confirm: Duration,
     /// Do not wait for a reading
@@ -60,23 +60,23 @@ pub struct ReserveArgs {
     pub node: HttpArgs,
     #[command(flatten)]
     pub name: NameArgs,
-    /// Name of the reservation, which no other has
+    /// Name of the reservation; it must be unique
     #[arg(long, value_name = "NAME")]
     pub task: String,
-    /// How it stands against others
+    /// Priority over other reservations
     #[arg(long, value_enum, default_value_t = Priority::Low)]
     pub priority: Priority,
-    /// First moment, RFC 3339 [default: now]
+    /// Start, RFC 3339 [default: now]
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
-    /// First moment after it, RFC 3339
+    /// End, exclusive, RFC 3339
     #[arg(long, value_name = "TIME", required_unless_present = "span", conflicts_with = "span")]
     pub until: Option<String>,
     /// How long, as in 30m
     #[arg(long = "for", id = "span", value_name = "DURATION")]
     pub span: Option<String>,
-    /// How long the holder may make no call, as in 15m, before the reservation ends and its points are reverted
-    /// [default: none, it ends at its time]
+    /// Lease: if the holder makes no call for this time, as in 15m, the reservation ends and its points are reverted
+    /// [default: none]
     #[arg(long, value_name = "DURATION")]
     pub lease: Option<String>,
     /// Print the API's JSON
@@ -139,7 +139,7 @@ pub struct ReleaseArgs {
     pub node: HttpArgs,
     #[command(flatten)]
     pub name: NameArgs,
-    /// End it whosever it is; needs the right to administer its devices
+    /// End it also if it belongs to somebody else; needs the right to administer its devices
     #[arg(long)]
     pub force: bool,
     /// Print the API's JSON
@@ -154,13 +154,13 @@ pub struct CallArgs {
     pub node: HttpArgs,
     #[command(flatten)]
     pub name: NameArgs,
-    /// Wait until a reading shows each value; exit code 6 where none does in time
+    /// Wait until a reading shows each value; exit code 6 if none does in time
     #[arg(long)]
     pub confirm: bool,
     /// Send nothing: print what would be sent, or why not
     #[arg(long, short = 'n')]
     pub dry_run: bool,
-    /// How long each command may take, as in 5s; at most 5m
+    /// Time-out of each command, as in 5s; at most 5m
     #[arg(long, value_name = "DURATION", value_parser = crate::args::timeout)]
     pub timeout: Option<Duration>,
     /// Print the API's JSON
@@ -176,7 +176,7 @@ pub struct SetArgs {
     pub points: Vec<String>,
     #[command(flatten)]
     pub call: CallArgs,
-    /// How devices are asked [default: as their point lists say]
+    /// Requests to the devices [default: those of the point lists]
     #[arg(long, value_enum)]
     pub mode: Option<Mode>,
 }
@@ -197,7 +197,7 @@ pub struct RevertArgs {
 /// `tieline override`.
 #[derive(Debug, Subcommand)]
 pub enum OverrideVerb {
-    /// Take devices or points from all programs until it is set off
+    /// Block the commands of all programs to devices or points until the override is set off
     On(OverrideOnArgs),
     /// End an override, or all
     Off(OverrideOffArgs),

@@ -75,7 +75,52 @@ fn show(answer: &Json, out: &mut impl Write) -> io::Result<()> {
     if ever > 0 {
         writeln!(out, "{edits} edits and annotations, {ever} with those that were undone")?;
     }
-    Ok(())
+    let rules = answer["rules"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if rules.is_empty() { Ok(()) } else { show_rules(rules, out) }
+}
+
+/// Each rule, and below it its stages.
+fn show_rules(rules: &[Json], out: &mut impl Write) -> io::Result<()> {
+    let number = |json: &Json| json.as_u64().unwrap_or(0);
+    let count = |json: &Json| number(json).to_string();
+    let mut rows = Vec::new();
+    for rule in rules {
+        let topics: Vec<String> = rule["topics"].as_array().into_iter().flatten().map(plain).collect();
+        let topics = if topics.is_empty() { "all others".to_owned() } else { topics.join(" ") };
+        let keep = rule["keep"].as_str().map_or("as recorded".to_owned(), |keep| format!("as recorded, {keep}"));
+        let counts = ["topic_count", "due_samples", "downsampled", "removed"].map(|name| count(&rule[name]));
+        let [topic_count, due, downsampled, removed] = counts;
+        let (samples, bytes) = (count(&rule["samples"]), size(number(&rule["bytes"])));
+        rows.push([topics, keep, topic_count, samples, bytes, due, downsampled, removed]);
+        for stage in rule["downsample"].as_array().into_iter().flatten() {
+            let [aggregate, every, after] = ["aggregate", "every", "after"].map(|name| plain(&stage[name]));
+            let (samples, bytes) = (count(&stage["samples"]), size(number(&stage["bytes"])));
+            let words = format!("{aggregate} of {every} after {after}");
+            rows.push([
+                String::new(),
+                words,
+                String::new(),
+                samples,
+                bytes,
+                String::new(),
+                String::new(),
+                String::new(),
+            ]);
+        }
+    }
+    let right = |name| (name, Align::Right);
+    let head = [
+        ("rule", Align::Left),
+        ("kept", Align::Left),
+        right("topics"),
+        right("samples"),
+        right("bytes"),
+        right("due"),
+        right("down-sampled"),
+        right("removed"),
+    ];
+    writeln!(out)?;
+    table::write(head, &rows, out)
 }
 
 #[cfg(test)]
@@ -98,6 +143,25 @@ topic         samples  waiting  chunks   bytes  a sample  damaged  first  last
 a             2500000        1       2  2.5 MB      1.00        0  F      L
 all 3 topics  4000000        1       2  4.0 MB      1.00        0  F      L
 5.0 MB in 1 files of chunks, 7.0 MB in 3 day files, 40 kB of index
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expect);
+    }
+
+    #[test]
+    fn each_rule_has_a_line_and_each_of_its_stages() {
+        let stage = json!({ "after": "2d", "every": "1m", "aggregate": "mean", "samples": 60, "bytes": 5000 });
+        let of = |topics: &[&str], keep: &str, stages: Vec<Json>| {
+            json!({ "topics": topics, "keep": keep, "topic_count": 2, "samples": 3600, "bytes": 14_000, "downsample": stages,
+                    "due_samples": 0, "removed": 7, "downsampled": 3540 })
+        };
+        let rules = [of(&["a/#", "b"], "30d", vec![stage]), of(&[], "90d", vec![])];
+        let mut out = Vec::new();
+        show_rules(&rules, &mut out).unwrap();
+        let expect = "
+rule        kept                 topics  samples  bytes  due  down-sampled  removed
+a/# b       as recorded, 30d          2     3600  14 kB    0          3540        7
+            mean of 1m after 2d               60   5 kB
+all others  as recorded, 90d          2     3600  14 kB    0          3540        7
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expect);
     }

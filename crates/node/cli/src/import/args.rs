@@ -7,9 +7,9 @@ use std::path::PathBuf;
 /// `tieline import`.
 #[derive(Debug, Subcommand)]
 pub enum ImportVerb {
-    /// Make a configuration and point lists from those of a VOLTTRON platform driver; say what became of each line
+    /// Convert the configuration of a VOLTTRON platform driver, and report what became of each line
     Volttron(VolttronArgs),
-    /// Move what a VOLTTRON historian has stored into a history; say what became of each topic. It can be interrupted and repeated
+    /// Import the values of a VOLTTRON historian, and report what became of each topic. It can be interrupted and repeated
     VolttronHistory(Box<VolttronHistoryArgs>),
 }
 
@@ -22,7 +22,7 @@ pub struct VolttronHistoryArgs {
     /// File of the database's password
     #[arg(long, value_name = "FILE")]
     pub source_password_file: Option<PathBuf>,
-    /// Authorities that are trusted, where the address asks for TLS [default: those of the system]
+    /// Trusted authorities, if the address asks for TLS [default: those of the system]
     #[arg(long, value_name = "FILE")]
     pub source_authorities: Option<PathBuf>,
     /// Prefix of the tables, as table_prefix of the historian
@@ -34,7 +34,7 @@ pub struct VolttronHistoryArgs {
     /// Table of topics [default: topics]
     #[arg(long, value_name = "NAME")]
     pub topics_table: Option<String>,
-    /// Table of metadata, where topics have none [default: meta]
+    /// Table of metadata, if topics have none [default: meta]
     #[arg(long, value_name = "NAME")]
     pub meta_table: Option<String>,
     /// Topics that begin with OLD begin with NEW in the history; the longest OLD counts
@@ -43,10 +43,10 @@ pub struct VolttronHistoryArgs {
     /// Read everything and print the report, and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// File that says how far the import is [default: volttron-history.state, in the folder of --data where there is one]
+    /// File with the progress of the import [default: volttron-history.state, with --data in its folder]
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// Begin at the first value, whatever the file says
+    /// Ignore the progress, and begin at the first value
     #[arg(long)]
     pub restart: bool,
     /// Print the report as a JSON array
@@ -65,7 +65,7 @@ pub struct VolttronArgs {
     /// Folder with registries (CSV) and devices (JSON), a VOLTTRON_HOME, or a file such as platform.driver.store
     #[arg(value_name = "DIR")]
     pub from: PathBuf,
-    /// Folder to write tieline.toml and point lists to; it is made where it is not there
+    /// Folder to write tieline.toml and point lists to; it is created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "tieline-import")]
     pub out: PathBuf,
     /// Overwrite files of the folder

@@ -12,16 +12,16 @@ pub struct RunArgs {
     /// Configuration file; without it, the defaults
     #[arg(long, value_name = "FILE", env = "TIELINE_CONFIG")]
     pub config: Option<PathBuf>,
-    /// Serve the devices of a small site that moves, on this machine, and collect from them
+    /// Simulate the devices of a small site on this machine, and collect from them
     #[arg(long, value_name = "SITE", value_enum, num_args = 0..=1, default_missing_value = "substation")]
     pub demo: Option<DemoName>,
     /// Folder for journal, history and audit log [default: ./tieline-data]
     #[arg(long, value_name = "DIR", env = "TIELINE_DATA")]
     pub data: Option<PathBuf>,
-    /// Where HTTP listens; port 0 takes a free one [default: http.listen of the configuration]
+    /// Address on which HTTP listens; port 0 selects a free port [default: http.listen of the configuration]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub http: Option<SocketAddr>,
-    /// Where MQTT listens; port 0 takes a free one [default: mqtt.listen of the configuration]
+    /// Address on which MQTT listens; port 0 selects a free port [default: mqtt.listen of the configuration]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub mqtt: Option<SocketAddr>,
     /// Print one JSON object with the addresses in use first, and log in JSON

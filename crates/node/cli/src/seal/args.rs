@@ -12,9 +12,9 @@ pub enum SealVerb {
     Serve(SealServeArgs),
     /// Sign and encrypt a file
     Pack(SealPackArgs),
-    /// Decrypt a file and verify who signed it; exit code 3 when the message is refused
+    /// Decrypt a file and verify who signed it; exit code 3 if the message is refused
     Unpack(SealUnpackArgs),
-    /// Print the header of a message; judges nothing, needs no key
+    /// Print the header of a message; checks nothing, needs no key
     Inspect(SealInspectArgs),
     /// Make a private key and a certificate request
     Keygen(SealKeygenArgs),
@@ -35,13 +35,13 @@ pub enum SealVerb {
 /// `tieline seal key`.
 #[derive(Debug, Subcommand)]
 pub enum KeyVerb {
-    /// List keys and certificates with their states and the days that are left
+    /// List keys and certificates with their states and the days until they expire
     List(KeyListArgs),
     /// Add a key with its certificate; it opens messages and signs none until it is activated
     Import(KeyAddArgs),
-    /// Let a key sign; of several active ones the highest version does
+    /// Activate a key: it signs, if no other active key has a higher version
     Activate(KeyNamedArgs),
-    /// Let a key neither sign nor open any more
+    /// Retire a key: it neither signs nor opens messages any more
     Retire(KeyNamedArgs),
 }
 
@@ -68,7 +68,7 @@ pub struct KeyAddArgs {
     /// The key: a file (PKCS#12, or PKCS#8 as PEM or DER), or a `pkcs11:` URI
     #[arg(long, value_name = "FILE|URI")]
     pub key: String,
-    /// The certificate, where it is not with the key
+    /// The certificate, if it is not in the file of the key
     #[arg(long, value_name = "FILE")]
     pub certificate: Option<PathBuf>,
     /// A file with the password or PIN of the key
@@ -77,7 +77,7 @@ pub struct KeyAddArgs {
     /// Its version [default: one more than the highest]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub key_version: Option<u32>,
-    /// Let it sign at once
+    /// Activate the key at once
     #[arg(long)]
     pub activate: bool,
     /// Print a JSON object
@@ -131,13 +131,13 @@ pub enum PeerVerb {
 /// `tieline seal serve`.
 #[derive(Debug, Args)]
 pub struct SealServeArgs {
-    /// Configuration file; SIGHUP reads it again
+    /// Configuration file; SIGHUP reloads it
     #[arg(long, value_name = "FILE", env = "TIELINE_SEAL_CONFIG")]
     pub config: PathBuf,
-    /// Where HTTP listens; port 0 takes a free one [default: http.listen of the configuration]
+    /// Address on which HTTP listens; port 0 selects a free port [default: http.listen of the configuration]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub http: Option<SocketAddr>,
-    /// Where the binary protocol listens; port 0 takes a free one [default: protocol.listen of the configuration]
+    /// Address of the binary protocol; port 0 selects a free port [default: protocol.listen of the configuration]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub protocol: Option<SocketAddr>,
     /// Print one JSON object with the addresses in use first, and log in JSON
@@ -151,7 +151,7 @@ pub struct OwnKeyArgs {
     /// Our private key: a file (PKCS#12, or PKCS#8 as PEM or DER), or a `pkcs11:` URI
     #[arg(long, value_name = "FILE|URI")]
     pub key: PathBuf,
-    /// The certificate of that key, where it is not in the same file
+    /// The certificate of this key, if it is not in the same file
     #[arg(long, value_name = "FILE")]
     pub certificate: Option<PathBuf>,
     /// A file with the password of the key
@@ -191,7 +191,7 @@ pub struct SealPackArgs {
     /// Content; `-` is standard input
     #[arg(default_value = "-")]
     pub input: PathBuf,
-    /// Where the message goes; `-` is standard output
+    /// File for the message; `-` is standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
     /// Print a JSON object about what was written; the output must be a file
@@ -210,7 +210,7 @@ pub struct SealUnpackArgs {
     /// The authority of the senders' certificates, 1 to 7 [default: as their subjects say]
     #[arg(long, value_name = "N")]
     pub from_authority: Option<u8>,
-    /// Do not ask whether certificates are valid today
+    /// Do not check the validity period of certificates
     #[arg(long)]
     pub any_time: bool,
     /// Leave compressed content compressed
@@ -219,13 +219,13 @@ pub struct SealUnpackArgs {
     /// The content is UTF-16BE text, to be written as UTF-8
     #[arg(long)]
     pub utf16: bool,
-    /// Bytes of content at most
+    /// Maximum bytes of content
     #[arg(long, value_name = "N", default_value_t = 1 << 34)]
     pub bytes_max: u64,
     /// Message; `-` is standard input
     #[arg(default_value = "-")]
     pub input: PathBuf,
-    /// Where the content goes once it is verified; `-` is standard output
+    /// File for the verified content; `-` is standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
     /// Print a JSON object about what was written; the output must be a file
@@ -256,16 +256,16 @@ pub struct SealKeygenArgs {
     /// The authority that will issue the certificate, written as OU=CSPB-N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=7))]
     pub authority: Option<u8>,
-    /// Where the private key goes; never overwritten
+    /// File for the private key; never overwritten
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
     /// A file with the password that the key is encrypted with
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Where the certificate request goes (PKCS#10)
+    /// File for the certificate request (PKCS#10)
     #[arg(long, value_name = "FILE")]
     pub csr: PathBuf,
-    /// Where a certificate goes that signs itself, for tests
+    /// File for a self-signed certificate, for tests
     #[arg(long, value_name = "FILE")]
     pub self_signed: Option<PathBuf>,
     /// Days that it is valid

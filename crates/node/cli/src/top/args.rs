@@ -11,22 +11,22 @@ use tieline_node::SessionOrder;
 pub struct TopArgs {
     #[command(flatten)]
     pub node: HttpArgs,
-    /// How often to look
+    /// Time between two samples
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     pub interval: Duration,
-    /// Which sessions come first
+    /// Order of the sessions, the greatest first
     #[arg(long, default_value = SessionOrder::Lag.word(), value_parser = order())]
     pub order: SessionOrder,
-    /// Only sessions whose client identifier holds this
+    /// Only sessions whose client identifier contains this text
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub client: String,
-    /// Sessions and topics that are asked for
+    /// Number of sessions, and of topics
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=500))]
     pub limit: u16,
-    /// Print once, after two looks, and end
+    /// Print the difference between two samples, and end
     #[arg(long)]
     pub once: bool,
-    /// Print one JSON object a look
+    /// Print one JSON object for each sample
     #[arg(long)]
     pub json: bool,
 }

@@ -7,18 +7,18 @@ use std::path::PathBuf;
 /// `tieline trace`.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// The device, by its topic
+    /// Topic of the device
     pub device: String,
-    /// Go on with each message as it comes
+    /// Then print each new message
     #[arg(long, short)]
     pub follow: bool,
-    /// Only messages that carry this point, by its name in the device's list
+    /// Only messages with this point, by its name in the point list
     #[arg(long, value_name = "POINT")]
     pub point: Option<String>,
-    /// Only what went wrong: refusals, timeouts, bytes that cannot be read, lost connections
+    /// Only errors: refusals, time-outs, bytes that cannot be decoded, lost connections
     #[arg(long)]
     pub errors: bool,
-    /// Where the trace is taken from
+    /// Part of the trace
     #[arg(long, value_enum, default_value_t = TraceFrom::Memory, conflicts_with = "follow")]
     pub from: TraceFrom,
     /// Write a capture for Wireshark to this file; - is standard output

@@ -1,29 +1,45 @@
 //! Closed days become Parquet: a thread of its own reads what a day has in chunks, and writes it as one file, sorted by topic and
 //! time. The store enters the file in place of the chunks. Samples are deleted of closed days in the same way: another file is written
-//! without them.
+//! without them; and so are samples removed and down-sampled by rules.
 
 use super::folder_of;
 use super::parts;
+use super::policy::{Action, Plan};
 use super::source::{Loaded, Loader};
 use crate::store::{Deletion, StoreError};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
-use tieline_core::Timestamp;
-use tieline_series::{Column, Span, Step, Sweep};
+use tieline_core::{Timestamp, Topic};
+use tieline_series::{Column, Downsampler, Span, Step, Sweep};
 use tieline_store::{
-    ChunkRow, DAY_US, DayPlace, DayWriter, Extent, Fields, FileRow, INDEX_FILE, IndexReader, StoreError as FileError,
-    WrittenDay, file_name,
+    ChunkRow, DAY_US, DayPlace, DayWriter, Extent, Fields, FileRow, INDEX_FILE, IndexReader, RuleCounts,
+    StoreError as FileError, WrittenDay, file_name,
 };
 
 /// Samples of one topic that are written together.
 pub(crate) const PIECE_SAMPLES: usize = 256 * 1024;
 
+/// What is written of a day.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// All of it.
+    Close {
+        /// What is done with it.
+        plan: Plan,
+        /// Chunks from this number on came later, and stay.
+        before: i64,
+        /// Whether a rule has it written again.
+        is_again: bool,
+    },
+    /// All of it as it is, without samples that are to be deleted.
+    Delete(Deletion),
+}
+
 /// A day on its way into a file.
 pub(super) struct Compaction {
     day: i32,
     path: PathBuf,
-    /// Whether samples are deleted.
-    is_deletion: bool,
+    work: Work,
     thread: JoinHandle<Result<Compacted, FileError>>,
 }
 
@@ -38,21 +54,25 @@ pub(super) struct Compacted {
     pub(super) deleted: u64,
     /// Samples that cannot be read, and stay where they are.
     pub(super) damaged: u64,
+    /// What came of rules, by their places.
+    pub(super) counts: Vec<RuleCounts>,
+    /// What the day went through, as text; none where that is as before.
+    pub(super) plan: Option<String>,
 }
 
 impl Compaction {
-    /// Begins with a day. The file gets that number. Samples that are to be deleted are left out.
+    /// Begins with a day. The file gets that number.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(super) fn start(data: &Path, day: i32, number: u32, without: Option<Deletion>) -> Result<Self, StoreError> {
+    pub(super) fn start(data: &Path, day: i32, number: u32, work: Work) -> Result<Self, StoreError> {
         let path = folder_of(data).join(file_name(number, Some(day)));
-        let (data, to, is_deletion) = (data.to_owned(), path.clone(), without.is_some());
+        let (data, to, what) = (data.to_owned(), path.clone(), work.clone());
         let thread = thread::Builder::new()
             .name("history-days".to_owned())
-            .spawn(move || compact(&data, day, number, &to, without.as_ref()))
+            .spawn(move || compact(&data, day, number, &to, &what))
             .map_err(|error| StoreError::Failed(error.into()))?;
-        Ok(Self { day, path, is_deletion, thread })
+        Ok(Self { day, path, work, thread })
     }
 
     /// Which day.
@@ -62,7 +82,12 @@ impl Compaction {
 
     /// Whether samples are deleted.
     pub(super) const fn is_deletion(&self) -> bool {
-        self.is_deletion
+        matches!(self.work, Work::Delete(_))
+    }
+
+    /// Whether a rule has the day written again.
+    pub(super) const fn is_again(&self) -> bool {
+        matches!(self.work, Work::Close { is_again: true, .. })
     }
 
     /// What became of it, where it has ended.
@@ -84,13 +109,7 @@ impl Compaction {
     }
 }
 
-fn compact(
-    data: &Path,
-    day: i32,
-    number: u32,
-    path: &Path,
-    without: Option<&Deletion>,
-) -> Result<Compacted, FileError> {
+fn compact(data: &Path, day: i32, number: u32, path: &Path, work: &Work) -> Result<Compacted, FileError> {
     let index = IndexReader::open(&folder_of(data).join(INDEX_FILE))?;
     let mut loader = Loader::new(data);
     let mut out = Out::new(DayWriter::create(path)?);
@@ -98,8 +117,7 @@ fn compact(
     let end = Timestamp::from_micros(start.micros().saturating_add(DAY_US));
     for (topic_number, topic) in index.every_topic()? {
         let mut chunks = index.chunks(topic_number, start, end)?;
-        out.without = without.filter(|what| what.topics.matches(&topic)).map(|what| (what.from, what.to));
-        out.drop_whole(&mut chunks);
+        out.begin(&topic, work, &mut chunks);
         let spans: Vec<Span> = chunks.iter().map(|row| Span { first: row.first, last: row.last }).collect();
         let (mut sweep, mut piece) = (Sweep::new(&spans), Column::default());
         while let Some(step) = sweep.step() {
@@ -125,9 +143,9 @@ fn compact(
                 (Step::Open(_) | Step::Whole(_), None) => {}
             }
         }
-        out.write(&topic, topic_number, piece)?;
+        out.end(&topic, topic_number, piece)?;
     }
-    out.finish(day, number)
+    out.finish(day, number, work)
 }
 
 struct Out {
@@ -136,16 +154,54 @@ struct Out {
     replaced: Vec<ChunkRow>,
     /// Which samples of the topic are deleted: from a time on, and before another.
     without: Option<(Timestamp, Timestamp)>,
+    /// Has others stand for the samples of the topic.
+    downsampler: Option<Downsampler>,
+    /// The place of the topic's rule.
+    rule: usize,
+    counts: Vec<RuleCounts>,
     deleted: u64,
     damaged: u64,
 }
 
 impl Out {
-    const fn new(writer: DayWriter) -> Self {
-        Self { writer, places: Vec::new(), replaced: Vec::new(), without: None, deleted: 0, damaged: 0 }
+    fn new(writer: DayWriter) -> Self {
+        let (places, replaced, counts) = (Vec::new(), Vec::new(), Vec::new());
+        let (without, downsampler, rule, deleted, damaged) = (None, None, 0, 0, 0);
+        Self { writer, places, replaced, without, downsampler, rule, counts, deleted, damaged }
     }
 
-    /// Leaves out chunks of which all samples are deleted: they need not be read.
+    /// Begins with a topic. Chunks that are left out as a whole need not be read.
+    fn begin(&mut self, topic: &Topic, work: &Work, chunks: &mut Vec<ChunkRow>) {
+        match work {
+            Work::Delete(what) => {
+                self.without = what.topics.matches(topic).then_some((what.from, what.to));
+                self.drop_whole(chunks);
+            }
+            Work::Close { plan, before, .. } => {
+                chunks.retain(|row| row.number < *before);
+                let (rule, action) = plan.action(topic);
+                self.counts.resize(plan.len(), RuleCounts::default());
+                self.rule = rule;
+                self.downsampler = match action {
+                    Action::Downsample(every, keep) => Some(Downsampler::new(every, keep)),
+                    Action::None | Action::Remove => None,
+                };
+                if action == Action::Remove {
+                    let removed: u64 = chunks.iter().map(|row| row.samples).sum();
+                    self.count(|counts| counts.removed += removed);
+                    self.replaced.append(chunks);
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, change: impl FnOnce(&mut RuleCounts)) {
+        if let Some(counts) = self.counts.get_mut(self.rule) {
+            change(counts);
+        }
+    }
+
+    /// Leaves out chunks of which all samples are deleted.
     fn drop_whole(&mut self, chunks: &mut Vec<ChunkRow>) {
         let Some((from, to)) = self.without else { return };
         for row in chunks.extract_if(.., |row| row.first >= from && row.last < to) {
@@ -154,20 +210,22 @@ impl Out {
         }
     }
 
-    fn add(
-        &mut self,
-        topic: &tieline_core::Topic,
-        number: u32,
-        piece: &mut Column,
-        column: &Column,
-    ) -> Result<(), FileError> {
-        match self.without.map(|(from, to)| (column.count_before(from), column.count_before(to))) {
-            Some((start, end)) if start < end => {
-                self.deleted += (end - start) as u64;
-                piece.append(&column.range(0..start));
-                piece.append(&column.range(end..column.len()));
+    fn add(&mut self, topic: &Topic, number: u32, piece: &mut Column, column: &Column) -> Result<(), FileError> {
+        if let Some(mut downsampler) = self.downsampler.take() {
+            downsampler.push(column);
+            let few = downsampler.take();
+            self.downsampler = Some(downsampler);
+            self.count_fewer(column.len(), few.len());
+            piece.append(&few);
+        } else {
+            match self.without.map(|(from, to)| (column.count_before(from), column.count_before(to))) {
+                Some((start, end)) if start < end => {
+                    self.deleted += (end - start) as u64;
+                    piece.append(&column.range(0..start));
+                    piece.append(&column.range(end..column.len()));
+                }
+                Some(_) | None => piece.append(column),
             }
-            Some(_) | None => piece.append(column),
         }
         if piece.len() >= PIECE_SAMPLES {
             self.write(topic, number, std::mem::take(piece))?;
@@ -175,7 +233,21 @@ impl Out {
         Ok(())
     }
 
-    fn write(&mut self, topic: &tieline_core::Topic, number: u32, piece: Column) -> Result<(), FileError> {
+    /// So many samples were taken, and so many stand for them or for such that were taken before.
+    fn count_fewer(&mut self, taken: usize, given: usize) {
+        self.count(|counts| counts.downsampled = (counts.downsampled + taken as u64).saturating_sub(given as u64));
+    }
+
+    fn end(&mut self, topic: &Topic, number: u32, mut piece: Column) -> Result<(), FileError> {
+        if let Some(downsampler) = self.downsampler.take() {
+            let rest = downsampler.finish();
+            self.count_fewer(0, rest.len());
+            piece.append(&rest);
+        }
+        self.write(topic, number, piece)
+    }
+
+    fn write(&mut self, topic: &Topic, number: u32, piece: Column) -> Result<(), FileError> {
         let Some((first, last)) = piece.ends() else { return Ok(()) };
         let (samples, summary) = (piece.len() as u64, parts::encode(&piece));
         let tieline_series::Fields { times, kinds, qualities, floats, integers, blobs } = piece.into();
@@ -185,13 +257,18 @@ impl Out {
         Ok(())
     }
 
-    fn finish(self, day: i32, number: u32) -> Result<Compacted, FileError> {
-        let Self { writer, places, replaced, deleted, damaged, .. } = self;
+    fn finish(self, day: i32, number: u32, work: &Work) -> Result<Compacted, FileError> {
+        let Self { writer, places, replaced, deleted, damaged, counts, .. } = self;
         let WrittenDay { bytes, check } = writer.finish()?;
         let file = FileRow { number, bytes, day: Some(day) };
         let samples = places.iter().map(|row| row.samples).sum();
         let rows = share(places, file);
-        Ok(Compacted { file, rows, replaced, samples, check, deleted, damaged })
+        let plan = match work {
+            Work::Close { plan, .. } => Some(plan.text()),
+            // Late samples joined those that went through one: all are to go through it again.
+            Work::Delete(_) => replaced.iter().any(|row| row.day.is_none()).then(String::new),
+        };
+        Ok(Compacted { file, rows, replaced, samples, check, deleted, damaged, counts, plan })
     }
 }
 

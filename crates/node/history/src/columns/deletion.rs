@@ -12,7 +12,7 @@
 //! A deletion that is killed goes on with the next start where the index has its new chunks and old bytes are left; the rest is
 //! deleted when it is asked for again.
 
-use super::compaction::Compaction;
+use super::compaction::{Compaction, Work};
 use super::{Columns, MOVING};
 use crate::store::{Deleting, Deletion, Progress, StoreError};
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -53,7 +53,7 @@ impl<S: Storage> Columns<S> {
         };
         if let Some(day) = days.pop_front() {
             let number = self.index.new_file()?;
-            self.compaction = Some(Compaction::start(&self.data, day, number, Some(what.clone()))?);
+            self.compaction = Some(Compaction::start(&self.data, day, number, Work::Delete(what.clone()))?);
             return Ok(Progress::Waits);
         }
         if self.delete_chunks(what, deleting)? {
@@ -77,13 +77,7 @@ impl<S: Storage> Columns<S> {
 
     /// Everything in memory becomes chunks; what is to be deleted is looked for.
     fn begin_deletion(&mut self, what: &Deletion, deleting: &mut Deleting) -> Result<(), StoreError> {
-        // What is in memory is in the journal, too, and would be read from there again.
-        self.live.with(|heads| heads.seal_all());
-        self.flush()?;
-        if self.position < self.taken {
-            self.index.commit(&[], self.taken.0, None)?;
-            self.position = self.taken;
-        }
+        self.leave_journal()?;
         deleting.topics = self.index.topics(&what.topics)?.into_iter().map(|(number, _)| number).collect();
         let mut days = BTreeSet::new();
         for topic in &deleting.topics {

@@ -10,6 +10,7 @@
 use super::chunk_reader::{ChunkReader, Read};
 use super::listing::{Journaled, Recorded, list};
 use super::live::ColumnsOf;
+use super::policy::Cutoffs;
 use super::reader::HistoryReader;
 use super::source::Source;
 use crate::edits::ActiveEdits;
@@ -31,8 +32,8 @@ pub struct Latest<'r> {
     reader: &'r HistoryReader,
     chunks: ChunkReader,
     time: Timestamp,
-    /// Samples before it are too old to be shown.
-    cutoff: Timestamp,
+    /// Samples before them are too old to be shown.
+    cutoffs: Arc<Cutoffs>,
     topics: VecDeque<Recorded>,
     /// The topics that come next, and their heads.
     group: VecDeque<Recorded>,
@@ -49,12 +50,12 @@ impl<'r> Latest<'r> {
         time: Timestamp,
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<Self, StoreError> {
-        let cutoff = reader.cutoff().unwrap_or(Timestamp::from_micros(i64::MIN));
+        let cutoffs = reader.cutoffs();
         let (topics, journaled) = list(reader, filters, is_meant)?;
         let (chunks, topics) = (ChunkReader::new(reader.loader()), topics.into());
         let (group, heads) = (VecDeque::new(), ColumnsOf::new());
         let edits = reader.edits()?;
-        Ok(Self { reader, chunks, time, cutoff, topics, group, heads, journaled, edits, is_over: false })
+        Ok(Self { reader, chunks, time, cutoffs, topics, group, heads, journaled, edits, is_over: false })
     }
 
     /// Puts the topics in another order than that of their names.
@@ -77,7 +78,8 @@ impl<'r> Latest<'r> {
                 continue;
             };
             let heads = self.heads_of(number, &topic);
-            let found = self.shown(number, &topic, &heads)?.filter(|(sample, _)| sample.time >= self.cutoff);
+            let found = self.shown(number, &topic, &heads)?;
+            let found = found.filter(|(sample, _)| Some(sample.time) >= self.cutoffs.of(&topic));
             if let Some((sample, edited)) = found {
                 return Ok(Some((topic, sample, edited)));
             }

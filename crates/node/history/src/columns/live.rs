@@ -1,7 +1,9 @@
 //! The heads and the edits, shared by the threads that fill them and those that read.
 
+use super::policy::Cutoffs;
 use crate::edits::SharedEdits;
 use crate::queue::lock;
+use crate::store::Rule;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -17,14 +19,16 @@ pub(super) type ColumnsOf = HashMap<u32, Vec<Arc<Column>>>;
 pub(crate) struct Live {
     open: Arc<Mutex<Option<Open>>>,
     edits: SharedEdits,
+    /// Rules of retention, where some were given.
+    rules: Arc<Mutex<Option<Arc<[Rule]>>>>,
 }
 
 struct Open {
     heads: Heads,
     /// Whether the heads have all that the journal had at the start. Until then who reads takes it from the journal.
     is_complete: bool,
-    /// Samples before it are too old to be kept: chunks that have others, too, are still there.
-    cutoff: Option<Timestamp>,
+    /// Which samples are too old to be kept: chunks that have others, too, are still there.
+    cutoffs: Arc<Cutoffs>,
 }
 
 impl Live {
@@ -33,7 +37,7 @@ impl Live {
     }
 
     pub(super) fn open(&self, heads: Heads) {
-        *lock(&self.open) = Some(Open { heads, is_complete: false, cutoff: None });
+        *lock(&self.open) = Some(Open { heads, is_complete: false, cutoffs: Arc::default() });
     }
 
     /// The heads have all that the journal had at the start.
@@ -52,11 +56,21 @@ impl Live {
         lock(&self.open).as_mut().map(|open| act(&mut open.heads)).unwrap_or_default()
     }
 
-    /// Samples before that time are hidden from here on.
-    pub(super) fn cut_off(&self, time: Timestamp) {
+    /// Samples that are too old are hidden from here on.
+    pub(super) fn cut_off(&self, cutoffs: Cutoffs) {
         if let Some(open) = lock(&self.open).as_mut() {
-            open.cutoff = open.cutoff.max(Some(time));
+            open.cutoffs = Arc::new(cutoffs);
         }
+    }
+
+    /// Gives other rules.
+    pub(super) fn set_rules(&self, rules: Arc<[Rule]>) {
+        *lock(&self.rules) = Some(rules);
+    }
+
+    /// The rules that were given; none where nobody gave any.
+    pub(super) fn rules(&self) -> Option<Arc<[Rule]>> {
+        lock(&self.rules).clone()
     }
 
     /// The samples of a topic that may be in no chunk; none where no store is open, or it has not read the journal yet.
@@ -65,8 +79,8 @@ impl Live {
     }
 
     /// From where on samples are shown.
-    pub(super) fn cutoff(&self) -> Option<Timestamp> {
-        lock(&self.open).as_ref().and_then(|open| open.cutoff)
+    pub(super) fn cutoffs(&self) -> Arc<Cutoffs> {
+        lock(&self.open).as_ref().map(|open| Arc::clone(&open.cutoffs)).unwrap_or_default()
     }
 
     /// The same of several topics, where a sample is not behind a time.

@@ -18,8 +18,10 @@ mod listing;
 pub(crate) mod live;
 mod migration;
 pub(crate) mod parts;
+pub(crate) mod policy;
 pub(crate) mod question;
 pub(crate) mod reader;
+mod retention;
 pub(crate) mod rows;
 pub(crate) mod source;
 mod standing;
@@ -28,10 +30,13 @@ pub(crate) mod state_rows;
 mod tests;
 mod timeline;
 
-use crate::store::{Deleting, Deletion, Entry, Migration, Progress, Retained, Retention, Size, Store, StoreError};
+use crate::store::{
+    ByRules, Deleting, Deletion, Entry, Migration, Progress, Retained, Retention, Size, Store, StoreError,
+};
 use compaction::{Compacted, Compaction};
 use live::Live;
 use migration::Mover;
+use policy::{Cutoffs, Policy};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::{Storage, Timestamp};
@@ -55,8 +60,6 @@ const HOUR_US: i64 = 3_600_000_000;
 const MICROSECOND: Duration = Duration::from_micros(1);
 /// Why days are neither closed nor changed.
 const MOVING: &str = "the history of an earlier release is being moved, expected it to be done: tieline status";
-/// How far the bound of age moves before chunks are looked for that are behind it.
-const CUTOFF_STEP: Duration = Duration::from_secs(60);
 
 /// The writing side of the embedded store.
 pub(crate) struct Columns<S> {
@@ -67,7 +70,21 @@ pub(crate) struct Columns<S> {
     position: Seq,
     /// The record up to which samples were taken.
     taken: Seq,
-    cutoff: Option<Timestamp>,
+    /// What is too old, as it was looked for last, and when that was.
+    cutoffs: Cutoffs,
+    cut_at: Option<Timestamp>,
+    /// Whether chunks are left that are too old.
+    is_removing: bool,
+    policy: Policy,
+    /// Whether rules were taken.
+    has_rules: bool,
+    /// The places of topics' rules, by the number of the topic.
+    places: Vec<usize>,
+    /// When all closed days were looked at last.
+    planned_at: Option<Timestamp>,
+    by_rules: ByRules,
+    /// Samples that were removed with the day that was written last.
+    removed_with_days: u64,
     mover: Option<Mover>,
     data: PathBuf,
     compaction: Option<Compaction>,
@@ -126,7 +143,15 @@ impl<S: Storage> Columns<S> {
             live,
             position,
             taken: position,
-            cutoff: None,
+            cutoffs: Cutoffs::default(),
+            cut_at: None,
+            is_removing: false,
+            policy: Policy::default(),
+            has_rules: false,
+            places: Vec::new(),
+            planned_at: None,
+            by_rules: ByRules::default(),
+            removed_with_days: 0,
             mover,
             data: data.to_owned(),
             compaction: None,
@@ -154,9 +179,10 @@ impl<S: Storage> Columns<S> {
 
     /// A day file takes the place of the chunks that it was made of.
     fn enter_day(&mut self, day: i32, done: &Compacted, erases: bool, now: Timestamp) -> Result<(), StoreError> {
-        let Compacted { file, check, .. } = *done;
+        let Compacted { file, check, rows, replaced, counts, plan, .. } = done;
+        let (file, check, plan) = (*file, *check, plan.as_deref());
         let ready = now.later(MERGED_AFTER);
-        let closed = ClosedDay { file, check, rows: &done.rows, replaced: &done.replaced, ready, erases };
+        let closed = ClosedDay { file, check, rows, replaced, ready, erases, plan, counts };
         let entered = self.index.commit_day(&closed);
         if entered.is_err() {
             // Another is written the next time.
@@ -165,6 +191,7 @@ impl<S: Storage> Columns<S> {
         let empty = entered?;
         if erases {
             self.erase()?;
+            self.planned_at = None;
         }
         self.drop_files(&empty)?;
         self.written_bytes += file.bytes;
@@ -181,7 +208,7 @@ impl<S: Storage> Columns<S> {
     /// Enters the day that is written, where it is whole; says what became of it.
     fn poll_day(&mut self, now: Timestamp) -> Result<Option<Compacted>, StoreError> {
         let Some(compaction) = self.compaction.take() else { return Ok(None) };
-        let (day, erases) = (compaction.day(), compaction.is_deletion());
+        let (day, erases, is_again) = (compaction.day(), compaction.is_deletion(), compaction.is_again());
         match compaction.poll() {
             Err(under_way) => {
                 self.compaction = Some(under_way);
@@ -190,6 +217,7 @@ impl<S: Storage> Columns<S> {
             Ok(done) => {
                 let done = done?;
                 self.enter_day(day, &done, erases, now)?;
+                self.note_counts(&done, is_again);
                 Ok(Some(done))
             }
         }
@@ -305,29 +333,7 @@ impl<S: Storage + Send> Store for Columns<S> {
     }
 
     fn retain(&mut self, retention: &Retention, now: Timestamp, samples_max: u64) -> Result<Retained, StoreError> {
-        let before = |age: Duration| Timestamp::from_micros(now.micros().saturating_sub(micros(age)));
-        let by_size = match retention.bytes {
-            Some(bytes) if self.index.bytes()? > bytes => self.index.oldest()?.map(|(first, last)| {
-                // A twentieth of the span, and the oldest chunk at least.
-                let span = now.micros().saturating_sub(first.micros()).max(0);
-                let end = first.micros().saturating_add(span / 20).max(last.micros());
-                Timestamp::from_micros(end.saturating_add(1))
-            }),
-            Some(_) | None => None,
-        };
-        let is_new = |cutoff: &Timestamp| self.cutoff.is_none_or(|last| *cutoff >= last.later(CUTOFF_STEP));
-        let by_age = retention.age.map(before).filter(is_new);
-        let Some(cutoff) = by_age.max(by_size) else { return Ok(Retained::default()) };
-        self.live.cut_off(cutoff);
-        self.live.with(|heads| heads.seal_ending_before(cutoff));
-        self.flush()?;
-        let removed = self.index.remove_before(cutoff, samples_max)?;
-        self.drop_files(&removed.files)?;
-        if !removed.more {
-            self.cutoff = by_age.or(self.cutoff);
-        }
-        let more = removed.more || (by_size.is_some() && removed.samples > 0);
-        Ok(Retained { removed: removed.samples, more })
+        self.retain_some(retention, now, samples_max)
     }
 
     fn compact(&mut self, now: Timestamp) -> Result<bool, StoreError> {
@@ -352,9 +358,9 @@ impl<S: Storage + Send> Store for Columns<S> {
             self.flush()?;
             self.sealed_at = Some(now);
         }
-        let Some(day) = self.index.open_day(before, now)? else { return Ok(false) };
-        let number = self.index.new_file()?;
-        self.compaction = Some(Compaction::start(&self.data, day, number, None)?);
+        self.take_rules(self.policy.others)?;
+        let Some(day) = self.index.open_day(before, now)? else { return self.follow_rules(before, now) };
+        self.close_day(day, now, false)?;
         Ok(true)
     }
 
@@ -378,7 +384,7 @@ impl<S: Storage + Send> Store for Columns<S> {
             return Err(StoreError::Failed(MOVING.into()));
         }
         self.index.ready_days()?;
-        self.sealed_at = None;
+        (self.sealed_at, self.planned_at) = (None, None);
         self.closed_by = Some(now);
         Ok(())
     }
@@ -390,6 +396,7 @@ impl<S: Storage + Send> Store for Columns<S> {
             chunks: self.chunks,
             written_bytes: self.written_bytes,
             closed_days: self.closed_days,
+            rules: self.by_rules,
         }
     }
 }

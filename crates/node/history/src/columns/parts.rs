@@ -14,7 +14,7 @@ pub(super) struct Part {
     pub(super) summary: Summary,
 }
 
-/// The hours of a column as the index has them.
+/// The hours of a column as the index has them, and behind them a number that stands for its samples.
 pub(crate) fn encode(column: &Column) -> Vec<u8> {
     let mut out = Vec::new();
     let hours: Vec<Column> = column.cut_every(HOUR_US).collect();
@@ -26,7 +26,21 @@ pub(crate) fn encode(column: &Column) -> Vec<u8> {
         varint::put(&mut out, last.micros().wrapping_sub(first.micros()).cast_unsigned());
         Summary::of(&hour).put(&mut out);
     }
+    out.extend(column.check().to_le_bytes());
     out
+}
+
+/// Whether the bytes say all of a column, and nothing else. Those of an earlier release end before the number.
+pub(crate) fn says(bytes: &[u8], column: &Column) -> bool {
+    encode(column).strip_prefix(bytes).is_some_and(|rest| rest.is_empty() || rest.len() == size_of::<u64>())
+}
+
+/// Whether a column is what the bytes were made of; says true where they are of an earlier release that did not check it.
+pub(super) fn is_of(bytes: &[u8], column: &Column) -> bool {
+    let mut parts = decode(bytes);
+    let is_read = parts.by_ref().all(|part| part.is_ok());
+    let check = parts.cursor.rest().first_chunk().map(|check| u64::from_le_bytes(*check));
+    !is_read || check.is_none_or(|check| check == column.check())
 }
 
 /// Reads them, one after the other. An error is the last.

@@ -4,11 +4,13 @@ use super::folder_of;
 use super::instant::Latest;
 use super::listing::list;
 use super::live::{ColumnsOf, Live};
+use super::policy::Cutoffs;
 use super::question::HistoryQuery;
 use super::rows::Rows;
 use super::source::Loader;
 use super::state_rows::States;
 use crate::edits::{self, ActiveEdits, EditError, EditLimits};
+use crate::store::Rule;
 use crate::store_thread::entry_of;
 use crate::tools::stats::Taken;
 use std::collections::{BTreeMap, HashMap};
@@ -47,6 +49,12 @@ impl HistorySource {
     #[must_use]
     pub fn data(&self) -> &Path {
         &self.data
+    }
+
+    /// Gives the rules by which samples are removed and down-sampled; they take effect within seconds. The first that matches a topic
+    /// counts.
+    pub fn set_rules(&self, rules: Vec<Rule>) {
+        self.live.set_rules(rules.into());
     }
 
     pub(crate) const fn live(&self) -> &Live {
@@ -233,8 +241,8 @@ impl HistoryReader {
     }
 
     /// From where on samples are shown.
-    pub(super) fn cutoff(&self) -> Option<Timestamp> {
-        self.live.cutoff()
+    pub(crate) fn cutoffs(&self) -> Arc<Cutoffs> {
+        self.live.cutoffs()
     }
 
     pub(crate) fn is_live(&self) -> bool {

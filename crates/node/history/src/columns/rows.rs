@@ -4,6 +4,7 @@ use super::chunk_reader::{ChunkReader, Read};
 use super::fill::{Fill, Filler};
 use super::listing::{Journaled, Recorded, list};
 use super::parts;
+use super::policy::Cutoffs;
 use super::question::{HistoryQuery, Order};
 use super::reader::HistoryReader;
 use super::source::Source;
@@ -32,6 +33,8 @@ pub struct Rows<'r> {
     grid: Option<Grid>,
     from: Timestamp,
     to: Timestamp,
+    /// Samples before them are not shown.
+    cutoffs: Arc<Cutoffs>,
     topics: VecDeque<Recorded>,
     journaled: Journaled,
     edits: Arc<ActiveEdits>,
@@ -127,15 +130,29 @@ impl<'r> Rows<'r> {
         journaled: Journaled,
     ) -> Result<Self, StoreError> {
         let grid = query.grid()?;
-        let cutoff = reader.cutoff().unwrap_or(Timestamp::from_micros(i64::MIN));
-        let from = query.from.unwrap_or(cutoff).max(cutoff);
+        let from = query.from.unwrap_or(Timestamp::from_micros(i64::MIN));
         let to = query.to.unwrap_or(Timestamp::from_micros(i64::MAX));
         if let Some(place) = &query.after {
             topics.retain(|recorded| recorded.topic >= place.topic);
         }
         let (left, chunks) = (query.limit.unwrap_or(u64::MAX), ChunkReader::new(reader.loader()));
+        let cutoffs = reader.cutoffs();
         let (timeline, edits) = (None, reader.edits()?);
-        Ok(Self { reader, chunks, query, grid, from, to, topics, journaled, edits, walk: None, timeline, left })
+        Ok(Self {
+            reader,
+            chunks,
+            query,
+            grid,
+            from,
+            to,
+            cutoffs,
+            topics,
+            journaled,
+            edits,
+            walk: None,
+            timeline,
+            left,
+        })
     }
 
     /// Samples that could not be read because their chunk is damaged or lost, so far.
@@ -165,7 +182,7 @@ impl<'r> Rows<'r> {
 
     fn begin(&mut self, number: Option<u32>, topic: Topic) -> Result<Walk, StoreError> {
         let after = self.query.after.as_ref().filter(|place| place.topic == topic);
-        let (mut from, mut skip) = (self.from, None);
+        let (mut from, mut skip) = (self.cutoffs.of(&topic).map_or(self.from, |cutoff| cutoff.max(self.from)), None);
         if let Some(place) = after {
             let time = Timestamp::from_micros(place.time_us);
             let frame = |grid: &Grid| Frame { from: time.min(from), to: self.to, grid: grid.clone() };

@@ -93,6 +93,13 @@ impl Source {
     }
 }
 
+/// Whether these are the samples that the index says.
+fn is_of(row: &ChunkRow, column: &Column) -> bool {
+    let is_like = column.ends() == Some((row.first, row.last)) && column.len() as u64 == row.samples;
+    // A chunk has its own check.
+    is_like && (row.day.is_none() || parts::is_of(&row.summary, column))
+}
+
 /// Which of the spans share no time with another.
 fn alone(spans: &[Span]) -> Vec<bool> {
     let mut order: Vec<(Span, usize)> = spans.iter().copied().zip(0..).collect();
@@ -171,7 +178,7 @@ impl Loader {
         Ok(match read {
             None => Loaded::Missing,
             Some(Err(why)) => Loaded::Damaged(why),
-            Some(Ok(column)) if column.ends() == Some((row.first, row.last)) && column.len() as u64 == row.samples => {
+            Some(Ok(column)) if is_of(row, &column) => {
                 let column = Arc::new(column);
                 self.last = Some((row.extent, Arc::clone(&column)));
                 Loaded::Column(column)

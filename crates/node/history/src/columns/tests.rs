@@ -1,5 +1,7 @@
 //! The store against a list of samples that computes every answer naively.
 
+mod rules;
+
 use super::live::Live;
 use super::reader::{HistoryReader, HistorySource};
 use super::{Columns, folder_of};
@@ -7,7 +9,7 @@ use crate::store::{Deleted, Deleting, Deletion, Entry, Progress, Retention, Stor
 use crate::{Aggregate, EditError, Fill, HistoryQuery, Order, StoreError};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -445,7 +447,7 @@ fn a_damaged_chunk_costs_itself() {
     let span = |row: &tieline_store::ChunkRow| (row.extent.offset, row.extent.offset + u64::from(row.extent.bytes));
     let chunks: Vec<(u64, u64)> = rows.iter().map(span).collect();
     // A flipped bit at every place, and a file that ends at every place.
-    for place in (0..whole.len()).step_by(7) {
+    for place in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[place] ^= 1 << (place % 8);
         // Between chunks are their names, which nobody needs while there is an index.
@@ -467,13 +469,56 @@ fn a_damaged_chunk_costs_itself() {
         .iter()
         .map(|row| row.extent.offset + u64::from(row.extent.bytes))
         .collect();
-    for place in (0..whole.len()).step_by(7) {
+    for place in 0..whole.len() {
         let kept = ends.iter().filter(|end| **end <= place as u64).count();
         check(&whole[..place], (kept * 100, 300 - kept as u64 * 100));
     }
     std::fs::remove_file(&file).unwrap();
     let mut rows = reader.query(HistoryQuery { every: Some(Duration::from_micros(1000)), ..all("a") }).unwrap();
     assert_eq!((rows.by_ref().count(), rows.damaged()), (3, 0), "summaries are in the index");
+}
+
+/// The file of a day that is closed.
+fn day_file(data: &Path) -> PathBuf {
+    let files = std::fs::read_dir(folder_of(data)).unwrap().map(|entry| entry.unwrap().path());
+    files.into_iter().find(|path| path.extension().is_some_and(|end| end == "parquet")).unwrap()
+}
+
+#[test]
+fn a_damaged_day_file_says_so_or_answers_what_it_had() {
+    const HOUR: i64 = 3_600_000_000;
+    let floats = (0..60).map(|n| entry(2, "a", n * 7 * 60_000_000, 0.1 * n as f64, Quality::GOOD));
+    let integers = (0..30).map(|n| entry(2, "b", n * 11 * 60_000_000, n << 40, Quality::GOOD));
+    let states = (0..30).map(|n| entry(2, "c", n * 13 * 60_000_000, n % 3 == 0, Quality::STALE));
+    let texts = (0..8).map(|n| entry(2, "d", n * 60_000_000, format!("text {n}").as_str(), Quality::GOOD));
+    let all_of_it: Vec<_> = floats.chain(integers).chain(states).chain(texts).collect();
+    let mut stored = stored(&all_of_it);
+    compact(&mut stored.store, at(30 * HOUR)).unwrap();
+    let file = day_file(stored.folder.path());
+    let whole = std::fs::read(&file).unwrap();
+    let expect = stored.ask(all("#"));
+    assert_eq!(expect.len(), 128);
+    let mut damages = 0;
+    let mut check = |bytes: &[u8], place: usize| {
+        std::fs::write(&file, bytes).unwrap();
+        let reader = stored.source.reader().unwrap();
+        let mut rows = reader.query(all("#")).unwrap();
+        let found: Vec<Row> = rows.by_ref().map(Result::unwrap).collect();
+        let damaged = usize::try_from(rows.damaged()).unwrap();
+        assert_eq!(found.len() + damaged, expect.len(), "{place} of {}", whole.len());
+        assert!(found.iter().all(|row| expect.contains(row)), "{place} of {}: samples that nobody gave", whole.len());
+        damages += damaged.min(1);
+    };
+    for place in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1 << (place % 8);
+        check(&bytes, place);
+    }
+    for place in 0..whole.len() {
+        check(&whole[..place], place);
+    }
+    check(&whole, whole.len());
+    assert!(damages > whole.len());
 }
 
 /// What another program reads in day files: topic, time and value.
@@ -926,8 +971,12 @@ impl World {
         self.store = Some(store);
     }
 
-    fn act(&mut self, act: &Act) {
-        let Some(store) = &mut self.store else { return self.start() };
+    /// Says false where the process died of it, and was started again.
+    fn act(&mut self, act: &Act) -> bool {
+        let Some(store) = &mut self.store else {
+            self.start();
+            return false;
+        };
         let done = match act {
             Act::Record(samples) => {
                 self.last += 1;
@@ -956,15 +1005,26 @@ impl World {
             }
             Act::Delete(topic, from, length) => {
                 let topic = NAMES[usize::from(*topic)];
-                return self.delete(topic, *from, from + length);
+                self.delete(topic, *from, from + length);
+                return true;
             }
-            Act::Edit(topic, kind, from, length, value) => return self.edit((*topic, *kind), (*from, *length), *value),
-            Act::Undo(place) => return self.undo(*place),
-            Act::Restart => return self.start(),
+            Act::Restart => {
+                self.start();
+                return true;
+            }
+            Act::Edit(topic, kind, from, length, value) => {
+                self.edit((*topic, *kind), (*from, *length), *value);
+                return true;
+            }
+            Act::Undo(place) => {
+                self.undo(*place);
+                return true;
+            }
         };
         if done.is_err() {
             self.start();
         }
+        done.is_ok()
     }
 
     fn edit(&mut self, (topic, kind): (u8, EditKind), (from, length): (i64, i64), value: i8) {
@@ -1168,7 +1228,9 @@ proptest! {
         let source = HistorySource::new(folder.path());
         let mut world = World { folder, source, calls_left: Arc::default(), store: None, journal: Vec::new(), edits: Vec::new(), deleted: HashSet::new(), last: 0, now: at(400_000_000_000) };
         world.start();
-        acts.iter().for_each(|act| world.act(act));
+        for act in &acts {
+            world.act(act);
+        }
         if !open {
             // Everything is in chunks, for there is no real journal to read the rest of.
             world.start();

@@ -49,7 +49,7 @@ impl<'r> Timeline<'r> {
             return Err(StoreError::Question("buckets come by topic; samples come in order of time"));
         }
         let (topics, journaled) = list(reader, &query.topics, |_| true)?;
-        let cutoff = reader.cutoff().map_or(i64::MIN, Timestamp::micros);
+        let cutoff = reader.cutoffs().lowest().map_or(i64::MIN, Timestamp::micros);
         let start = query.after.as_ref().map_or(i64::MIN, |place| place.time_us);
         let next = query.from.map_or(i64::MIN, Timestamp::micros).max(cutoff).max(start);
         let to = query.to.map_or(i64::MAX, Timestamp::micros);

@@ -1,6 +1,7 @@
 //! What an operator asks of a history as a whole: how large it is, whether it is whole, and to repair it.
 
 pub(crate) mod repair;
+pub(crate) mod rules;
 pub(crate) mod stats;
 pub(crate) mod verify;
 

@@ -348,7 +348,7 @@ fn enter_day(
     }
     let file = FileRow { number, bytes, day: Some(day) };
     let (rows, ready) = (share(rows, file), Timestamp::from_micros(0));
-    let closed = ClosedDay { file, check, rows: &rows, replaced: &[], ready, erases: false };
+    let closed = ClosedDay { file, check, rows: &rows, replaced: &[], ready, erases: false, plan: None, counts: &[] };
     index.commit_day(&closed)?;
     Ok(())
 }

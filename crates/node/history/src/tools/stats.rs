@@ -1,6 +1,8 @@
 //! What a history takes on the disk, topic by topic.
 
+use super::rules::RuleStats;
 use crate::columns::reader::HistoryReader;
+use crate::store_thread::utc;
 use std::collections::{BTreeMap, HashMap};
 use tieline_core::{Filter, Storage, StorageErrorKind, Timestamp, Topic};
 use tieline_store::{EditCounts, FileRow, StoreError, TopicSums, file_name};
@@ -45,6 +47,8 @@ pub struct HistoryStats {
     pub index_bytes: u64,
     /// Edits and annotations of all topics.
     pub edits: EditCounts,
+    /// The rules of retention, in their order, with that of all other topics; none where there are no rules.
+    pub rules: Vec<RuleStats>,
 }
 
 impl HistoryReader {
@@ -77,7 +81,9 @@ impl HistoryReader {
         }
         let mut topics: BTreeMap<Topic, Taken> = BTreeMap::new();
         let waiting = self.waiting();
-        for (number, topic) in self.index.topics(filter)? {
+        let known = self.index.topics(filter)?;
+        stats.rules = self.rule_stats(&known, utc())?;
+        for (number, topic) in known {
             let TopicSums { chunks, samples, bytes, span } = self.index.sums(number)?;
             let damaged = damaged.get(&number).copied().unwrap_or_default();
             let mut taken = Taken { samples, chunks, bytes, damaged, span, waiting: 0, edits: 0 };

@@ -53,7 +53,8 @@ impl Bus {
         let own = if properties.is_empty() { Ok(()) } else { check_own(&body, properties) };
         let checked = own.and_then(|()| {
             let Some(rule) = self.tree.rule_of(topic).and_then(|at| self.declared.rules.get(at)) else { return Ok(()) };
-            check(rule.kind, &body).map_err(|why| format!("{why}; so are topics of {:?} to be", rule.filter))
+            check(rule.kind, &body)
+                .map_err(|why| format!("{why}; required by [[topic]] with the filter {:?}", rule.filter))
         });
         checked.map(|()| body).map_err(|words| {
             self.counters.type_mismatches += 1;

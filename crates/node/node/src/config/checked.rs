@@ -10,6 +10,7 @@ use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::protocol::Protocol;
 use super::reader::{Document, Section};
+use super::retention::read_retention;
 use super::settings::{
     COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DATABASES_BYTES_MAX, HISTORY_DURABILITY, HISTORY_EDITS_MAX,
     HISTORY_EDITS_PER_TOPIC_MAX, HISTORY_ENABLED, HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP, HISTORY_MEMORY_BYTES_MAX,
@@ -22,7 +23,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
-use tieline_history::Durability;
+use tieline_history::{Durability, Rule};
 use tieline_net::Trusted;
 use tieline_net::tls::TlsFiles;
 use tieline_service::http::places::{self, Limits};
@@ -133,6 +134,8 @@ pub struct HistoryConfig {
     pub edits_per_topic_max: usize,
     /// Bytes of the journal that are kept for databases alone; above it the oldest are given up.
     pub databases_bytes_max: u64,
+    /// How long samples of some topics are kept, and how many of them; the first that matches counts.
+    pub retention: Vec<Rule>,
     /// Other people's databases that it is written to.
     pub databases: Vec<DatabaseConfig>,
 }
@@ -176,6 +179,7 @@ impl Default for Config {
                 edits_max: HISTORY_EDITS_MAX.default_size(),
                 edits_per_topic_max: HISTORY_EDITS_PER_TOPIC_MAX.default_size(),
                 databases_bytes_max: HISTORY_DATABASES_BYTES_MAX.default,
+                retention: Vec::new(),
                 databases: Vec::new(),
             },
             command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
@@ -282,17 +286,19 @@ fn read_http(
 }
 
 fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConfig, folder: &Path) -> HistoryConfig {
+    let keep = Some(HISTORY_KEEP.read(&mut s, doc));
     let config = HistoryConfig {
         enabled: HISTORY_ENABLED.read(&mut s, doc),
         record: s.or(doc, "record", default.record, parse::filters),
         durability: HISTORY_DURABILITY.read(&mut s, doc, DURABILITIES),
         journal_bytes_max: HISTORY_JOURNAL_BYTES_MAX.read(&mut s, doc),
-        keep: Some(HISTORY_KEEP.read(&mut s, doc)),
+        keep,
         store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.read(&mut s, doc)),
         memory_bytes_max: HISTORY_MEMORY_BYTES_MAX.read_size(&mut s, doc),
         edits_max: HISTORY_EDITS_MAX.read_size(&mut s, doc),
         edits_per_topic_max: HISTORY_EDITS_PER_TOPIC_MAX.read_size(&mut s, doc),
         databases_bytes_max: HISTORY_DATABASES_BYTES_MAX.read(&mut s, doc),
+        retention: read_retention(s.array(doc, "retention"), doc, keep),
         databases: read_databases(s.section(doc, "database"), doc, folder),
     };
     s.finish(doc);

@@ -23,6 +23,7 @@ mod names;
 mod points;
 mod protocol;
 mod restart;
+mod retention;
 mod settings;
 mod simulated;
 mod topics;

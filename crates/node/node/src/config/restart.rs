@@ -39,6 +39,7 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
         memory_bytes_max,
         edits_max,
         edits_per_topic_max,
+        retention: _,
         databases_bytes_max,
         databases,
     } = history;
@@ -72,6 +73,7 @@ mod tests {
             assert_eq!(restart_needed(&read(before), &read(after)), expect, "{before} {after}");
         };
         check("", "", &[]);
+        check("", "[[history.retention]]\ntopics='a/#'\nkeep='3d'\n", &[]);
         check("", "[[view]]\nname='a'\nfrom='x/+'\nto='y/{1}'\n[network.n]\n", &[]);
         check("", "[node]\nname='b'\nworkers=3\n", &["node.name", "node.workers"]);
         check("[http]\nlisten='127.0.0.1:1'\n", "[mqtt]\nlisten='127.0.0.1:2'\n", &["http.listen", "mqtt.listen"]);

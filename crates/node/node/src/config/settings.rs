@@ -86,6 +86,17 @@ pub const HISTORY_EDITS_MAX: Count = Count::new("edits_max", 100_000, 1, 1_000_0
 pub const HISTORY_EDITS_PER_TOPIC_MAX: Count = Count::new("edits_per_topic_max", 10_000, 1, 1_000_000);
 /// `history.databases_bytes_max`.
 pub const HISTORY_DATABASES_BYTES_MAX: Size = Size::new("databases_bytes_max", 8 << 30, 1 << 20, 1 << 50);
+/// `history.retention.keep`.
+pub const HISTORY_RETENTION_KEEP: NoDefault<Span> =
+    NoDefault::new(Span::new("keep", 60_000, 60_000, 3_153_600_000_000));
+/// `history.retention.downsample.after`.
+pub const HISTORY_RETENTION_DOWNSAMPLE_AFTER: NoDefault<Span> =
+    NoDefault::new(Span::new("after", 3_600_000, 3_600_000, 3_153_600_000_000));
+/// `history.retention.downsample.every`.
+pub const HISTORY_RETENTION_DOWNSAMPLE_EVERY: NoDefault<Span> =
+    NoDefault::new(Span::new("every", 1000, 1000, 86_400_000));
+/// `history.retention.downsample.aggregate`.
+pub const HISTORY_RETENTION_DOWNSAMPLE_AGGREGATE: Choice<3> = Choice::new("aggregate", ["mean", "last", "extremes"], 0);
 /// `history.database.NAME.batch_rows`.
 pub const HISTORY_DATABASE_BATCH_ROWS: Count = Count::new("batch_rows", 20_000, 500, 200_000);
 /// `history.database.NAME.every`.

@@ -301,3 +301,30 @@ fn what_is_declared_of_topics_is_read() {
         ],
     );
 }
+
+#[test]
+fn rules_of_retention_are_read() {
+    let day = |days: u64| std::time::Duration::from_secs(days * 86_400);
+    let text = "[history]\nkeep = '60d'\n[[history.retention]]\ntopics = 'a/#'\nkeep = '30d'\n\
+        downsample = [{ after = '2d', every = '1m' }, { after = '14d', every = '15m', aggregate = 'extremes' }]\n\
+        [[history.retention]]\ntopics = ['b/+', 'c']\n";
+    let rules = from_text("t.toml", text, Path::new(".")).unwrap().history.retention;
+    let stages: Vec<_> =
+        rules[0].downsample.iter().map(|stage| (stage.after, stage.every.as_secs(), stage.keep.name())).collect();
+    assert_eq!((rules[0].keep, stages), (Some(day(30)), vec![(day(2), 60, "mean"), (day(14), 900, "extremes")]));
+    assert_eq!((rules[1].keep, rules[1].topics.len(), rules[1].downsample.len()), (Some(day(60)), 2, 0));
+    check(
+        "[[history.retention]]\ntopics = 'a+'\nkeep = '10d'\ndownsample = [\n{ after = '3d', every = '2m' },\n\
+         { after = '3d', every = '3m' },\n{ after = '10d', every = '7m', aggregate = 'median' },\n{ every = '1h' }]\n",
+        &[
+            "t.toml:2:10: history.retention[0].topics: found \"a+\", expected a topic filter or a list of them, as in \"plant/+/vibration/#\" (+ must be a whole level of a filter, as in site/+/state)",
+            "t.toml:6:11: history.retention[0].downsample[1].after: found \"3d\", expected more than 3d, the age of the stage before",
+            "t.toml:6:25: history.retention[0].downsample[1].every: found \"3m\", expected a multiple of 2m, the interval of the stage before",
+            "t.toml:7:11: history.retention[0].downsample[2].after: found \"10d\", expected less than 10d: older samples are removed",
+            "t.toml:7:26: history.retention[0].downsample[2].every: found \"7m\", expected a part of a day without a rest, as 1m, 15m or 1h",
+            "t.toml:7:26: history.retention[0].downsample[2].every: found \"7m\", expected a multiple of 3m, the interval of the stage before",
+            "t.toml:7:44: history.retention[0].downsample[2].aggregate: found \"median\", expected \"mean\" or \"last\" or \"extremes\"",
+            "t.toml:8:1: history.retention[0].downsample[3].after: found nothing, expected an age, as in \"2d\"",
+        ],
+    );
+}

@@ -68,6 +68,7 @@ impl HistoryOwner {
             memory_bytes: config.memory_bytes_max,
             ..HistoryOptions::default()
         };
+        source.set_rules(config.retention.clone());
         let databases = config.databases.clone();
         let error = match open(source, (options, &may_remove), &databases) {
             Ok(writer) => return Ok(Self::Open(writer)),

@@ -7,9 +7,10 @@ use super::problem::Problem;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tieline_core::Filter;
-use tieline_history::{HistoryStats, Taken};
+use tieline_history::{Held, HistoryStats, RuleStats, Stage, Taken};
 use tieline_service::http::parameters::{Query, Whole};
 use tieline_service::parameters;
+use tieline_service::parse::duration_words;
 
 parameters! {
     /// Which topics are asked for.
@@ -47,6 +48,69 @@ pub struct Shown {
     edits_ever: u64,
     /// Bytes of their database
     edits_bytes: u64,
+    /// Rules of retention, in their order; the last is of all other topics. Empty without rules
+    rules: Vec<RuleShown>,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct RuleShown {
+    /// Topic filters; empty of the last
+    topics: Vec<String>,
+    /// Older samples are removed; null: never
+    keep: Option<String>,
+    /// Topics that have samples
+    topic_count: u64,
+    /// Samples as they were recorded
+    samples: u64,
+    /// Bytes that they take
+    bytes: u64,
+    /// The stages of down-sampling
+    downsample: Vec<StageShown>,
+    /// Samples that are to be removed or down-sampled now
+    due_samples: u64,
+    /// Samples that the rule removed
+    removed: u64,
+    /// Samples in the place of which others stand
+    downsampled: u64,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct StageShown {
+    /// From this age on
+    after: String,
+    /// Interval
+    every: String,
+    /// What stands for the samples of an interval: mean, last, extremes
+    aggregate: &'static str,
+    /// Samples of days that went through the stage
+    samples: u64,
+    /// Bytes that they take
+    bytes: u64,
+}
+
+impl From<&RuleStats> for RuleShown {
+    fn from(rule: &RuleStats) -> Self {
+        let stage = |(stage, held): &(Stage, Held)| StageShown {
+            after: duration_words(stage.after),
+            every: duration_words(stage.every),
+            aggregate: stage.keep.name(),
+            samples: held.samples,
+            bytes: held.bytes,
+        };
+        Self {
+            topics: rule.topics.iter().map(ToString::to_string).collect(),
+            keep: rule.keep.map(duration_words),
+            topic_count: rule.topic_count,
+            samples: rule.recorded.samples,
+            bytes: rule.recorded.bytes,
+            downsample: rule.stages.iter().map(stage).collect(),
+            due_samples: rule.due.samples,
+            removed: rule.removed,
+            downsampled: rule.downsampled,
+        }
+    }
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -110,6 +174,7 @@ impl From<&HistoryStats> for Shown {
             edits: stats.edits.active,
             edits_ever: stats.edits.all,
             edits_bytes: stats.edits.bytes,
+            rules: stats.rules.iter().map(RuleShown::from).collect(),
         }
     }
 }

@@ -284,6 +284,12 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     e.gauge("tieline_store_bytes", "Bytes of the store.", status.store_bytes);
     e.gauge("tieline_history_memory_bytes", "Bytes of samples in memory.", status.memory_bytes);
     e.counter("tieline_history_chunks_total", "Chunks of samples written.", status.chunks);
+    let downsampled = "Samples in the place of which others stand, by rules of retention.";
+    e.counter("tieline_history_downsampled_samples_total", downsampled, status.rules.downsampled);
+    let rewritten = "Days written again because of rules of retention.";
+    e.counter("tieline_history_rewritten_days_total", rewritten, status.rules.days);
+    let rewritten = "Bytes of day files written again because of rules of retention.";
+    e.counter("tieline_history_rewritten_bytes_total", rewritten, status.rules.bytes);
     e.counter("tieline_history_chunk_bytes_total", "Bytes of chunks and day files written.", status.chunk_bytes);
     e.counter("tieline_history_closed_days_total", "Days written as a file.", status.closed_days);
     let migration = status.migration.map(|migration| migration.topics - migration.topics_done);

@@ -24,6 +24,7 @@ use crate::control::DeviceChange;
 use crate::field::{ChangeCounts, DeviceTable, ShardChange, TableChange};
 use std::sync::{Arc, Mutex, PoisonError};
 use tieline_core::{Now, Topic};
+use tieline_history::HistorySource;
 use tieline_net::Clock;
 use tieline_views::View;
 use tokio::sync::Mutex as Turn;
@@ -36,6 +37,7 @@ pub struct Reloader {
     clock: Clock,
     shards: FieldShards,
     known: KnownDevices,
+    history: HistorySource,
     running: Turn<Running>,
     status: Mutex<ReloadStatus>,
 }
@@ -88,11 +90,12 @@ impl Reloader {
         config: &Config,
         (bus, clock): (BusHandle, Clock),
         (table, known, shards): (DeviceTable, KnownDevices, FieldShards),
+        history: HistorySource,
     ) -> Self {
         let views = config.views.clone();
         let started = Config { devices: Vec::new(), ..config.clone() };
         let (running, status) = (Turn::new(Running { table, views }), Mutex::default());
-        Self { started, bus, clock, shards, known, running, status }
+        Self { started, bus, clock, shards, known, history, running, status }
     }
 
     /// The field shards.
@@ -165,6 +168,7 @@ impl Reloader {
         let restart_needed = restart_needed(&self.started, &config);
         let counts = change.counts;
         let failed = self.carry_out(running, (change, prepared), &config).await?;
+        self.history.set_rules(config.history.retention.clone());
         let is_other = config.views != running.views;
         let (views, derived) = self.take_views(running, (config.views, is_other), who).await?;
         self.shards.certificates().reload(true);

@@ -243,7 +243,8 @@ impl List<'_> {
         if cells.len() > header.len() {
             self.report(row.line, "(row)", format!("{} cells", cells.len()), format!("at most {}", header.len()));
         }
-        let name = self.cell(&row, "name", "a name like breaker/closed, without + # or a $ in front", None, parse_name);
+        let expected = "a name like breaker/closed, not all, without + or #, and no $ or / in front";
+        let name = self.cell(&row, "name", expected, None, parse_name);
         let place = match self.protocol {
             ProtocolName::Dnp3 => dnp3::read_place(self, &row).map(PointAddress::Dnp3),
             ProtocolName::Modbus => modbus::read_place(self, &row).map(PointAddress::Modbus),
