@@ -61,10 +61,12 @@ pub fn tail(
     let query = HistoryQuery { from: Some(from), order: Order::Time, ..HistoryQuery::of_several(topics.to_vec()) };
     let edits = || if is_raw { Ok(Arc::default()) } else { source.active_edits() };
     let known: Arc<ActiveEdits> = edits()?;
-    let mut added = known.added(topics, from);
+    let reader = source.reader()?.or_raw(true);
+    let (mut added, cutoffs) = (known.added(topics, from), reader.cutoffs());
+    added.retain(|row| Some(row.point.time) >= cutoffs.of(&row.topic));
     let key = |row: &Row| (row.point.time, row.topic.clone());
     // Raw: what the journal gives once more is known by what was recorded.
-    for row in source.reader()?.or_raw(true).query(query)? {
+    for row in reader.query(query)? {
         let row = row?;
         while let Some(row) = added.pop_front_if(|added| key(added) < key(&row)) {
             if !give(Tailed::Row(row)) {

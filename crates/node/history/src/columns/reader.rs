@@ -241,7 +241,7 @@ impl HistoryReader {
     }
 
     /// From where on samples are shown.
-    pub(super) fn cutoffs(&self) -> Arc<Cutoffs> {
+    pub(crate) fn cutoffs(&self) -> Arc<Cutoffs> {
         self.live.cutoffs()
     }
 
