@@ -153,6 +153,19 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("history verify", &["tieline history verify --data /var/lib/tieline"]),
     ("history repair", &["tieline history repair --data /var/lib/tieline --yes"]),
     ("history compact", &["tieline history compact"]),
+    (
+        "history edit",
+        &[
+            "tieline history edit site/ahu1/temperature --from -2h --to -1h --quality bad --why 'sensor was removed'",
+            "tieline history edit site/meter1/energy --at 2026-11-20T08:00:00Z --insert 1234.5 --why 'read by hand'",
+        ],
+    ),
+    (
+        "history annotate",
+        &["tieline history annotate site/ahu1/fan 'belt was changed' --from -2h --to -1h --why 'work order 4711'"],
+    ),
+    ("history edits", &["tieline history edits 'site/#' --active", "tieline history edits --who anna --json"]),
+    ("history undo", &["tieline history undo 17 --why 'the sensor was right'"]),
     ("backup", &["tieline backup -o plant.tar", "tieline backup -o plant.tar --data /var/lib/tieline --json"]),
     ("restore", &["tieline restore plant.tar --data /var/lib/tieline", "tieline restore plant.tar --check"]),
     (

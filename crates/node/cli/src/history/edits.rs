@@ -63,7 +63,7 @@ pub struct EditArgs {
     #[arg(long, conflicts_with_all = ["value", "quality", "insert"])]
     exclude: bool,
     /// Add a sample of this value; needs --at
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, requires = "at", conflicts_with = "value")]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, requires = "at", conflicts_with_all = ["value", "from", "to"])]
     insert: Option<String>,
     /// Why
     #[arg(long, value_name = "TEXT")]

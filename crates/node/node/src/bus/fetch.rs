@@ -339,7 +339,7 @@ mod tests {
         check(
             r#"{"fitler": "a"}"#,
             Err(
-                "the member \"fitler\" is unknown, expected one of filter, at, select, depth, after, before, last, limit, bytes, values",
+                "the member \"fitler\" is unknown, expected one of filter, at, raw, select, depth, after, before, last, limit, bytes, values",
             ),
         );
         check(r#"{"filter": "a+"}"#, Err("filter is \"a+\": + must be a whole level of a filter, as in site/+/state"));
