@@ -64,6 +64,12 @@ impl Topic {
         &self.0
     }
 
+    /// Whether both are clones of one another: equal, without a look at the names.
+    #[must_use]
+    pub fn is_same_allocation(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The levels, first to last.
     pub fn levels(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')

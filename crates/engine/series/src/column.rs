@@ -368,6 +368,22 @@ impl Column {
         self.times.partition_point(|micros| *micros < time.micros())
     }
 
+    /// The samples from a time on, in order as [`Column::settle`] leaves them. Nothing before that time is copied of a column that is
+    /// sorted.
+    #[must_use]
+    pub fn settled_from(&self, time: Timestamp) -> Self {
+        let mut settled = if self.is_unsorted { self.clone() } else { self.from(time) };
+        settled.settle();
+        if self.is_unsorted { settled.from(time) } else { settled }
+    }
+
+    fn from(&self, time: Timestamp) -> Self {
+        match self.count_before(time) {
+            0 => self.clone(),
+            start => self.range(start..self.len()),
+        }
+    }
+
     /// The samples of the last time that is not behind `time`; the column is sorted.
     #[must_use]
     pub fn latest(&self, time: Timestamp) -> Self {

@@ -168,18 +168,18 @@ impl Heads {
         open.chain(self.sealed.iter().skip(count).map(|sealed| sealed.origin.first)).min()
     }
 
-    /// The samples of a topic, in order of time each, the column that came first in front.
+    /// The samples of a topic from a time on, in order of time each, the column that came first in front. Sealed ones are whole where
+    /// they have any.
     #[must_use]
-    pub fn columns(&self, topic: u32) -> Vec<Arc<Column>> {
+    pub fn columns(&self, topic: u32, from: Timestamp) -> Vec<Arc<Column>> {
         let mut columns = Vec::new();
         if self.sealed_of.contains_key(&topic) {
-            let of_topic = self.sealed.iter().filter(|sealed| sealed.topic == topic);
+            let reaches = |sealed: &&Sealed| sealed.column.ends().is_some_and(|(_, last)| last >= from);
+            let of_topic = self.sealed.iter().filter(|sealed| sealed.topic == topic).filter(reaches);
             columns.extend(of_topic.map(|sealed| Arc::clone(&sealed.column)));
         }
-        if let Some(head) = self.open.get(&topic) {
-            let mut column = head.column.clone();
-            column.settle();
-            columns.push(Arc::new(column));
+        if let Some(head) = self.open.get(&topic).filter(|head| head.latest >= from.micros()) {
+            columns.push(Arc::new(head.column.settled_from(from)));
         }
         columns
     }
@@ -197,9 +197,10 @@ impl Heads {
         }
         for topic in topics {
             if let Some(head) = self.open.get(topic).filter(|head| head.column.reaches_back_to(time)) {
-                let mut column = head.column.clone();
-                column.settle();
-                found.entry(*topic).or_default().push(Arc::new(column));
+                found
+                    .entry(*topic)
+                    .or_default()
+                    .push(Arc::new(head.column.settled_from(Timestamp::from_micros(i64::MIN))));
             }
         }
         found

@@ -31,6 +31,7 @@
 use crate::StoreError;
 use crate::chunk_files::Extent;
 use crate::index_rules::{self, RuleCounts};
+use crate::topic_numbers::TopicNumbers;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use std::collections::HashMap;
@@ -38,8 +39,6 @@ use std::path::Path;
 use std::time::Duration;
 use tieline_core::{Timestamp, Topic};
 
-/// Topic numbers kept in memory; beyond it all are forgotten and looked up again.
-const TOPICS_CACHED_MAX: usize = 1_000_000;
 /// How long a call waits for a reader that holds the file.
 pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Microseconds of a day.
@@ -118,7 +117,7 @@ pub type Moved = (i64, i64, i64);
 /// The writing side of the index.
 pub struct Index {
     pub(crate) db: Connection,
-    topics: HashMap<Topic, u32>,
+    topics: TopicNumbers,
     pub(crate) next_chunk: i64,
     pub(crate) live_bytes: u64,
 }
@@ -164,7 +163,7 @@ impl Index {
             db.query_row("SELECT value FROM state WHERE key = 'chunk'", [], |row| row.get(0)).optional()?;
         let live_bytes: i64 = db.query_row("SELECT coalesce(sum(live_bytes), 0) FROM files", [], |row| row.get(0))?;
         let next_chunk = next_chunk.unwrap_or(1);
-        Ok(Self { db, topics: HashMap::new(), next_chunk, live_bytes: live_bytes.cast_unsigned() })
+        Ok(Self { db, topics: TopicNumbers::default(), next_chunk, live_bytes: live_bytes.cast_unsigned() })
     }
 
     /// The sequence of the last journal record of which no sample is missing in chunks; 0 before the first.
@@ -196,9 +195,7 @@ impl Index {
         topics: impl Iterator<Item = &'t Topic>,
         out: &mut Vec<u32>,
     ) -> Result<(), StoreError> {
-        if self.topics.len() > TOPICS_CACHED_MAX {
-            self.topics.clear();
-        }
+        self.topics.limit();
         let done = numbers(&self.db, &mut self.topics, topics, out);
         if done.is_err() {
             // Numbers given in the transaction are not in the file.
@@ -249,6 +246,16 @@ impl Index {
             (Some(topic), Some(time), Some(seq)) => Some((topic, time, seq)),
             _ => None,
         })
+    }
+
+    /// A time behind all samples of chunks: the end of the last day that has some.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn end_of_days(&self) -> Result<Timestamp, StoreError> {
+        let last: Option<i64> = self.db.query_row("SELECT max(day) FROM days", [], |row| row.get(0))?;
+        let end = last.map(|day| day.saturating_add(1).saturating_mul(DAY_US));
+        Ok(Timestamp::from_micros(end.unwrap_or(i64::MIN)))
     }
 
     /// The times of the first and the last sample of the chunk with the earliest sample of all.
@@ -388,26 +395,24 @@ pub(crate) fn lighten(step: &Transaction<'_>, file: u32, bytes: i64) -> Result<O
 
 fn numbers<'t>(
     db: &Connection,
-    known: &mut HashMap<Topic, u32>,
+    known: &mut TopicNumbers,
     topics: impl Iterator<Item = &'t Topic>,
     out: &mut Vec<u32>,
 ) -> Result<(), StoreError> {
-    let (mut batch, mut last): (Option<Transaction<'_>>, Option<(&Topic, u32)>) = (None, None);
+    let mut batch: Option<Transaction<'_>> = None;
     for topic in topics {
-        let number = match (last, known.get(topic)) {
-            (Some((last, number)), _) if last == topic => number,
-            (_, Some(number)) => *number,
-            (_, None) => {
+        let number = match known.get(topic) {
+            Some(number) => number,
+            None => {
                 let batch = match &mut batch {
                     Some(batch) => batch,
                     none => none.insert(db.unchecked_transaction()?),
                 };
                 let number = topic_number(batch, topic)?;
-                known.insert(topic.clone(), number);
+                known.insert(topic, number);
                 number
             }
         };
-        last = Some((topic, number));
         out.push(number);
     }
     Ok(batch.map_or(Ok(()), Transaction::commit)?)

@@ -29,6 +29,7 @@ mod state_rows;
 mod table;
 #[cfg(test)]
 mod tests;
+mod topic_numbers;
 
 pub use chunk_files::{ChunkFiles, Extent, file_name, history_files, read_chunk};
 pub use day_check::{WrittenDay, day_file_check};

@@ -30,8 +30,8 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             let rows = control::run(&control::Options { devices, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, control::COLUMNS, shape(json))?;
         }
-        BenchVerb::History { queries: Some(topics), days, json, .. } => {
-            let options = history::queries::Options { topics, days };
+        BenchVerb::History { queries: Some(topics), days, every: every_s, json, .. } => {
+            let options = history::queries::Options { topics, days, every_s };
             let rows = history::queries::run(options, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::queries::COLUMNS, shape(json))?;
         }
@@ -51,6 +51,11 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
         BenchVerb::History { points, growth: true, json, .. } => {
             let rows = history::growth::run(points as u64, history::growth::TOPICS, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::growth::COLUMNS, shape(json))?;
+        }
+        BenchVerb::History { points, rounds, clients, json, .. } if !clients.is_empty() => {
+            let options = history::clients::Options { points, rounds, clients };
+            let rows = history::clients::run(&options, &Progress::new(true))?;
+            write_rows(&mut stdout(), &rows, history::clients::COLUMNS, shape(json))?;
         }
         BenchVerb::History { points, rounds, sync_delay, svg, json, .. } => {
             let options = history::Options { points, rounds, sync_delays: sync_delay };

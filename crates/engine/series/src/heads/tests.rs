@@ -71,12 +71,15 @@ proptest! {
                 Step::SealAll => heads.seal_all(),
             }
             prop_assert_eq!(heads.oldest(), expect.values().map(|samples| samples[0].0).min());
-            for (topic, samples) in &expect {
-                let mut found: Column = heads.columns(*topic).iter().flat_map(|column| column.iter().collect::<Vec<_>>()).collect();
+            for ((topic, samples), from) in expect.iter().zip([i64::MIN, 0, 20, 50, 80].into_iter().cycle()) {
+                let from = if from == i64::MIN { Timestamp::from_micros(from) } else { sample(from, 0).time };
+                let columns = heads.columns(*topic, from);
+                let mut found: Column = columns.iter().flat_map(|column| column.iter().collect::<Vec<_>>()).collect();
                 found.settle();
                 let mut all: Column = samples.iter().map(|(_, sample)| sample.clone()).collect();
                 all.settle();
-                prop_assert_eq!(found, all);
+                prop_assert_eq!(found.settled_from(from), all.settled_from(from));
+                prop_assert!(columns.iter().all(|column| column.ends().is_some_and(|(_, last)| last >= from)));
             }
             let sealed: usize = heads.sealed().map(|sealed| sealed.column.bytes()).sum();
             prop_assert_eq!(heads.bytes(), heads.open.values().map(Head::bytes).sum::<usize>() + sealed);
@@ -124,5 +127,5 @@ fn a_head_of_many_samples_ends_with_its_window() {
     let sealed: Vec<_> =
         heads.sealed().map(|sealed| (sealed.topic, sealed.column.len(), sealed.origin.first)).collect();
     assert_eq!(sealed, [(0, 1000, 0), (0, 1001, 1000)]);
-    assert_eq!(heads.columns(1)[0].len(), 250);
+    assert_eq!(heads.columns(1, Timestamp::from_micros(i64::MIN))[0].len(), 250);
 }

@@ -9,7 +9,7 @@
 
 mod clients;
 mod fanout;
-mod node;
+pub(crate) mod node;
 mod published;
 mod zmq;
 

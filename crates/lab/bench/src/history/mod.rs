@@ -5,6 +5,7 @@
 //! behind the same loop: a thread writes the bytes of all batches that wait with one call, syncs once
 //! (`fdatasync`), and answers them.
 
+pub mod clients;
 pub mod databases;
 mod delayed;
 mod draw;
@@ -392,7 +393,10 @@ mod tests {
     #[test]
     fn a_day_is_in_other_stores_too() {
         let rows = peers::run(2, &Progress::new(false)).unwrap();
-        assert_eq!(rows.iter().map(|row| row.store).collect::<Vec<_>>(), ["Tieline", "SQLite", "DuckDB", "floor"]);
+        assert_eq!(
+            rows.iter().map(|row| row.store).collect::<Vec<_>>(),
+            ["Tieline", "SQLite", "DuckDB", "VictoriaMetrics", "floor"]
+        );
         for row in rows {
             let absent = row.invalid.as_ref().is_some_and(|why| why.contains("is absent"));
             assert!(row.figures.is_some_and(|figures| figures.day_ms > 0.0) || absent, "{row:?}");
@@ -400,11 +404,25 @@ mod tests {
     }
 
     #[test]
+    fn points_of_clients_are_acknowledged_and_can_be_queried() {
+        let options = clients::Options { points: 20_000, rounds: 1, clients: vec![1, 700] };
+        let rows = clients::run(&options, &Progress::new(false)).unwrap();
+        assert_eq!(rows.iter().map(|row| (row.clients, row.points)).collect::<Vec<_>>(), [(1, 27_648), (700, 25_200)]);
+        for row in rows {
+            assert_eq!(row.invalid, None);
+            let figures = row.figures.unwrap();
+            assert!(figures.points_per_s_queryable > 0.0 && figures.cpu_us_per_point > 0.0, "{figures:?}");
+            assert!(figures.ratio_to_floor > 0.0 && figures.floor_cpu_us_per_point > 0.0, "{figures:?}");
+        }
+    }
+
+    #[test]
     fn a_day_is_stored_closed_and_asked_for() {
-        let rows = queries::run(queries::Options { topics: 4, days: 2 }, &Progress::new(false)).unwrap();
+        let rows = queries::run(queries::Options { topics: 4, days: 2, every_s: 1 }, &Progress::new(false)).unwrap();
         assert_eq!(rows.iter().map(|row| row.form).collect::<Vec<_>>(), ["chunks", "closed days"]);
         for row in rows {
             assert!(row.disk_bytes_per_point < 6.0 && row.points == 4 * 2 * 86_400, "{row:?}");
+            assert!(row.instant_ms > 0.0, "{row:?}");
         }
     }
 }

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | Tieline | batches of 1,000 points, sixteen under way; the day is closed before the questions |
 //! | SQLite | a table with the key topic and time, without row numbers; a write-ahead log that is synced with each batch of 20,000 rows |
+//! | VictoriaMetrics | lines of 20,000 rows over HTTP; it syncs what it has every few seconds, so the time ends when the last rows can be queried; questions over HTTP, times in milliseconds |
 //! | DuckDB | the program `python3` with the package `duckdb`: a table that takes a file of CSV |
 //! | floor | as many bytes as the journal took, synced each MiB; a copy of the rows in memory, a sum of all values |
 
+use super::databases::{Kind, Server};
 use super::queries::timed;
 use super::series::{DAY_S, FIRST_DAY_S, batch, micros, topics, value};
 use crate::report::Progress;
@@ -14,6 +16,7 @@ use crate::rounds::{median, number, short};
 use anyhow::{Context, Result, bail, ensure};
 use rusqlite::Connection;
 use serde::Serialize;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::process::Command;
@@ -86,8 +89,12 @@ pub fn run(count: usize, progress: &Progress) -> Result<Vec<Row>> {
     progress.show("history: a day in Tieline");
     let (ours, bytes) = day.tieline()?;
     let mut rows = vec![Row { store: "Tieline", points: day.points(), figures: Some(ours), invalid: None }];
-    let others: [(&'static str, &dyn Fn() -> Result<Figures>); 3] =
-        [("SQLite", &|| day.sqlite()), ("DuckDB", &|| day.duckdb()), ("floor", &|| day.floor(bytes))];
+    let others: [(&'static str, &dyn Fn() -> Result<Figures>); 4] = [
+        ("SQLite", &|| day.sqlite()),
+        ("DuckDB", &|| day.duckdb()),
+        ("VictoriaMetrics", &|| day.victoria()),
+        ("floor", &|| day.floor(bytes)),
+    ];
     for (store, measure) in others {
         progress.show(&format!("history: a day in {store}"));
         let measured = measure();
@@ -222,6 +229,49 @@ impl Day {
         ensure!(*rows == number(self.points()), "{rows} rows, expected {}", self.points());
         let bytes = fs::metadata(folder.path().join("day.duckdb"))?.len();
         Ok(self.figures(*seconds, bytes, [*day_ms, *hourly_ms]))
+    }
+
+    fn victoria(&self) -> Result<Figures> {
+        let started = Server::start(Kind::Victoria)?;
+        let server = started.context("it is absent, expected the program victoria-metrics")?;
+        let (agent, url) = (ureq::Agent::new_with_defaults(), server.url("/write"));
+        let (mut body, mut took, mut rows) = (String::new(), Duration::ZERO, self.rows().peekable());
+        while rows.peek().is_some() {
+            body.clear();
+            for (topic, time, value) in rows.by_ref().take(BATCH_ROWS) {
+                let _ = writeln!(body, "samples,topic={topic} value={value} {}", time * 1000);
+            }
+            let began = Instant::now();
+            agent.post(&url).send(body.as_str())?;
+            took += began.elapsed();
+        }
+        let (began, topics) = (Instant::now(), self.topics.len() as u64);
+        server.get("/internal/force_flush")?;
+        let [from, to] = [FIRST_DAY_S, FIRST_DAY_S + DAY_S];
+        let count = format!("/api/v1/query?query=sum(count_over_time(samples_value[{}s]))&time={to}", DAY_S + 1);
+        let found = server.get(&count)?;
+        ensure!(found.contains(&format!("\"{}\"", self.points())), "expected {} rows: {found}", self.points());
+        took += began.elapsed();
+        let one = |n: u64| format!("/api/v1/export?match[]=samples_value%7Btopic=%22{}%22%7D", n * 7919 % topics);
+        let one = tries(|n| {
+            let began = Instant::now();
+            let found = server.get(&one(n as u64))?;
+            let times = found.split_once("\"timestamps\":[").map_or(0, |(_, times)| times.split(',').count());
+            ensure!(times as u64 == DAY_S.unsigned_abs(), "{times} samples, expected {DAY_S}");
+            Ok(began.elapsed().as_secs_f64() * 1000.0)
+        })?;
+        let means = format!(
+            "/api/v1/query_range?query=avg_over_time(samples_value[1h])&start={}&end={to}&step=1h&nocache=1",
+            from + 3600
+        );
+        let all = tries(|_| {
+            let began = Instant::now();
+            let series = server.get(&means)?.matches("\"metric\"").count() as u64;
+            ensure!(series == topics, "{series} topics, expected {topics}");
+            Ok(began.elapsed().as_secs_f64() * 1000.0)
+        })?;
+        let disk_bytes = server.disk_bytes()?;
+        Ok(self.figures(took.as_secs_f64(), disk_bytes, [one, all]))
     }
 
     fn floor(&self, bytes: u64) -> Result<Figures> {

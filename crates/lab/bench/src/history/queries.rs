@@ -2,7 +2,7 @@
 //! and once the day is closed.
 //!
 //! The points are a quarter each of temperatures in steps of 0.1, powers in steps of 0.01, doubles with a full mantissa, and states that
-//! change rarely; a value each second, up to 4 ms late. Files are taken out of the page cache before a question that is said to be cold.
+//! change rarely; a value each second, or less often, up to 4 ms late. Files are taken out of the page cache before a question that is said to be cold.
 
 use super::series::{DAY_S, FIRST_DAY_S, batch, topics};
 use crate::process::ThreadTimes;
@@ -24,6 +24,7 @@ use tieline_store::{Answer as _, Format, HISTORY_FOLDER, export};
 pub const COLUMNS: &[(&str, &str)] = &[
     ("topics", "topics"),
     ("days", "days"),
+    ("every s", "every_s"),
     ("stored as", "form"),
     ("points", "points"),
     ("points/s", "points_per_s"),
@@ -37,6 +38,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("all days", "hourly_all_ms"),
     ("scan ns a sample", "scan_ns_per_sample"),
     ("as Arrow", "arrow_ns_per_sample"),
+    ("all topics at an instant, ms", "instant_ms"),
     ("start ms", "start_ms"),
 ];
 
@@ -46,14 +48,17 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const WINDOW: usize = 16;
 /// Questions of a kind.
 const TRIES: usize = 5;
+const HOUR_S: u64 = 3600;
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Points of a device, each with a value a second.
+    /// Points of a device.
     pub topics: usize,
     /// How many days.
     pub days: usize,
+    /// Seconds from a value of a topic to the next; a part of an hour.
+    pub every_s: u64,
 }
 
 /// One row: a form in which the days are stored.
@@ -63,6 +68,8 @@ pub struct Row {
     pub topics: usize,
     /// Days.
     pub days: usize,
+    /// Seconds from a value of a topic to the next.
+    pub every_s: u64,
     /// `chunks`, or `closed days`.
     pub form: &'static str,
     /// Points in all.
@@ -91,6 +98,8 @@ pub struct Row {
     pub scan_ns_per_sample: f64,
     /// The same as a stream of Arrow that nobody keeps.
     pub arrow_ns_per_sample: f64,
+    /// The last sample of each topic at a time within the days.
+    pub instant_ms: f64,
     /// From opening a store whose memory was full when its process was killed until all can be queried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_ms: Option<f64>,
@@ -103,6 +112,7 @@ pub struct Row {
 pub fn run(options: Options, progress: &Progress) -> Result<Vec<Row>> {
     ensure!((1..=100_000).contains(&options.topics), "topics are 1 to 100,000");
     ensure!((1..=400).contains(&options.days), "days are 1 to 400");
+    ensure!(HOUR_S.is_multiple_of(options.every_s), "the seconds between two values are a part of an hour");
     let folder = TempDir::new().context("a folder for the history")?;
     let source = HistorySource::new(folder.path());
     let bench = Bench { options, topics: topics(options.topics)?, source };
@@ -116,10 +126,11 @@ pub fn run(options: Options, progress: &Progress) -> Result<Vec<Row>> {
     progress.show(&format!("history: {options:?}, ask"));
     let days = bench.ask()?;
     let points = bench.points();
-    let Options { topics, days: count, .. } = options;
+    let Options { topics, days: count, every_s } = options;
     let row = |form, stored: &Stored, asked: &Asked| Row {
         topics,
         days: count,
+        every_s,
         form,
         points,
         points_per_s: short(number(points) / stored.seconds),
@@ -133,6 +144,7 @@ pub fn run(options: Options, progress: &Progress) -> Result<Vec<Row>> {
         hourly_all_ms: asked.hourly_all_ms,
         scan_ns_per_sample: asked.scan_ns_per_sample,
         arrow_ns_per_sample: asked.arrow_ns_per_sample,
+        instant_ms: asked.instant_ms,
         start_ms: stored.start_ms,
     };
     Ok(vec![row("chunks", &recorded, &chunks), row("closed days", &closed, &days)])
@@ -162,30 +174,36 @@ struct Asked {
     hourly_all_ms: f64,
     scan_ns_per_sample: f64,
     arrow_ns_per_sample: f64,
+    instant_ms: f64,
 }
 
 impl Bench {
-    fn points(&self) -> u64 {
-        self.options.topics as u64 * self.options.days as u64 * DAY_S.unsigned_abs()
+    /// Samples that a topic has in a day.
+    const fn samples_a_day(&self) -> u64 {
+        DAY_S.unsigned_abs() / self.options.every_s
     }
 
-    /// Records all in batches of a second, sixteen under way.
+    fn points(&self) -> u64 {
+        self.options.topics as u64 * self.options.days as u64 * self.samples_a_day()
+    }
+
+    /// Records all in batches of one time, sixteen under way.
     fn record(&self) -> Result<(HistoryWriter, Stored)> {
         let options = HistoryOptions { retain_every: PATIENCE, ..HistoryOptions::default() };
         let writer = HistoryWriter::open_guarded(&self.source, options, std::sync::Arc::new(|| true))?;
         let (tell, told) = channel();
-        let seconds = self.options.days as u64 * DAY_S.unsigned_abs();
+        let times = self.options.days as u64 * self.samples_a_day();
         let mut queryable_us: Histogram<u64> = Histogram::new(3)?;
         let (began, mut last, mut under_way) = (Instant::now(), Seq::default(), 0);
-        for second in 0..=seconds {
-            // A second more, so that all others are out of the heads of their hour.
-            let (samples, tell) = (batch(&self.topics, second), tell.clone());
+        for time in 0..=times {
+            // A time more, so that all others are out of the heads of their hour.
+            let (samples, tell) = (batch(&self.topics, time * self.options.every_s), tell.clone());
             writer.handle().submit(samples, Box::new(move |result| drop(tell.send(result))));
             under_way += 1;
-            while under_way >= WINDOW || (second == seconds && under_way > 0) {
+            while under_way >= WINDOW || (time == times && under_way > 0) {
                 last = told.recv_timeout(PATIENCE).context("no receipt came")??;
                 under_way -= 1;
-                if second % 64 == 0 {
+                if time % 64 == 0 {
                     let acknowledged = Instant::now();
                     ensure!(writer.handle().wait_stored(last, PATIENCE), "the store did not have it in time");
                     queryable_us.record(u64::try_from(acknowledged.elapsed().as_micros())?)?;
@@ -234,16 +252,19 @@ impl Bench {
         let hour = Some(Duration::from_secs(3600));
         let hourly = |query| HistoryQuery { every: hour, aggregate: Aggregate::Mean, ..query };
         let days = i64::try_from(self.options.days)?;
-        let (mut cold, mut warm, mut hourly_day, mut hourly_all) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut cold, mut warm, mut instant) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut hourly_day, mut hourly_all) = (Vec::new(), Vec::new());
         for n in 0..TRIES {
             let topic = self.topics.get(n * 7919 % self.topics.len()).context("a topic")?;
             self.chill()?;
-            cold.push(exported(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
-            warm.push(exported(&reader()?, day(topic)?, DAY_S.unsigned_abs())?);
+            cold.push(exported(&reader()?, day(topic)?, self.samples_a_day())?);
+            warm.push(exported(&reader()?, day(topic)?, self.samples_a_day())?);
             let hours = self.topics.len() as u64 * 24;
             hourly_day.push(timed(&reader()?, hourly(day("bench/#")?), hours)?);
             let all = HistoryQuery { to: at(days * DAY_S), ..day("bench/#")? };
             hourly_all.push(timed(&reader()?, hourly(all), hours * self.options.days as u64)?);
+            let middle = at(days * DAY_S / 2 + 12_345).context("a time")?;
+            instant.push(stood(&reader()?, middle, self.topics.len())?);
         }
         let all = HistoryQuery { to: at(days * DAY_S), ..day("bench/#")? };
         let (scanned_ms, arrow_ms) =
@@ -255,6 +276,7 @@ impl Bench {
             hourly_all_ms: short(median(&hourly_all)),
             scan_ns_per_sample: short(scanned_ms * 1e6 / number(self.points())),
             arrow_ns_per_sample: short(arrow_ms * 1e6 / number(self.points())),
+            instant_ms: short(median(&instant)),
         })
     }
 
@@ -278,6 +300,18 @@ pub(super) fn timed(reader: &HistoryReader, query: HistoryQuery, expect: u64) ->
     }
     let took = began.elapsed().as_secs_f64() * 1000.0;
     ensure!(count == expect, "{count} rows, expected {expect}");
+    Ok(took)
+}
+
+/// Milliseconds until the last sample of each topic at a time was in memory; as many as are expected.
+fn stood(reader: &HistoryReader, time: Timestamp, expect: usize) -> Result<f64> {
+    let (began, mut count) = (Instant::now(), 0);
+    for found in reader.at(&Filter::new("bench/#")?, time, |_| true)? {
+        found?;
+        count += 1;
+    }
+    let took = began.elapsed().as_secs_f64() * 1000.0;
+    ensure!(count == expect, "{count} topics, expected {expect}");
     Ok(took)
 }
 

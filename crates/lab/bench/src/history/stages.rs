@@ -120,7 +120,7 @@ fn record(writer: &HistoryWriter, topics: &[Topic]) -> Result<Duration> {
 }
 
 /// A point as its publisher writes it.
-fn payload(topic: u64, second: u64) -> Bytes {
+pub(super) fn payload(topic: u64, second: u64) -> Bytes {
     let time = Timestamp::from_micros(micros(topic, second));
     let mut text = String::new();
     Point { value: value(topic, second), quality: Quality::GOOD, time }.write_json(&mut text);

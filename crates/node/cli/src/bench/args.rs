@@ -101,12 +101,18 @@ pub enum BenchVerb {
         /// One history that grows to so many points, asked at 10^6, 10^7 ... points, in place of the other rows
         #[arg(long, conflicts_with_all = ["queries", "databases", "sync_delay", "stages"])]
         growth: bool,
-        /// A day of so many topics, here and in SQLite and DuckDB, in place of the other rows
+        /// A day of so many topics, here and in SQLite, DuckDB and VictoriaMetrics, in place of the other rows
         #[arg(long, value_name = "TOPICS", value_parser = some, conflicts_with_all = ["queries", "databases", "sync_delay", "stages", "growth"])]
         peers: Option<usize>,
-        /// Days of each topic, a value a second
+        /// Points of MQTT clients, until they are acknowledged and can be queried, in place of the other rows
+        #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = some, conflicts_with_all = ["queries", "databases", "sync_delay", "stages", "growth", "peers"])]
+        clients: Vec<usize>,
+        /// Days of each topic
         #[arg(long, default_value_t = 1, requires = "queries")]
         days: usize,
+        /// Seconds from a value of a topic to the next, a part of an hour
+        #[arg(long, default_value_t = 1, requires = "queries", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+        every: u64,
         /// Draw the rows of `--sync-delay` into this folder
         #[arg(long, value_name = "FOLDER", requires = "sync_delay")]
         svg: Option<PathBuf>,

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use tieline_core::Timestamp;
 use tieline_series::{Column, Heads};
+use tieline_store::ChunkRow;
 
 /// Columns by topic.
 pub(super) type ColumnsOf = HashMap<u32, Vec<Arc<Column>>>;
@@ -25,10 +26,42 @@ pub(crate) struct Live {
 
 struct Open {
     heads: Heads,
+    written: Written,
     /// Whether the heads have all that the journal had at the start. Until then who reads takes it from the journal.
     is_complete: bool,
     /// Which samples are too old to be kept: chunks that have others, too, are still there.
     cutoffs: Arc<Cutoffs>,
+}
+
+/// Up to when chunks have samples. Questions about what came last need not look for chunks, however many there are.
+struct Written {
+    /// By the number of the topic.
+    until: Vec<Timestamp>,
+    /// Of all topics that are not there.
+    others: Timestamp,
+}
+
+impl Written {
+    /// Topics that are kept apart; all others are one.
+    const TOPICS_MAX: usize = 1_000_000;
+
+    fn note(&mut self, topic: u32, last: Timestamp) {
+        let place = topic as usize;
+        if place >= Self::TOPICS_MAX {
+            self.others = self.others.max(last);
+            return;
+        }
+        if self.until.len() <= place {
+            self.until.resize(place + 1, Timestamp::from_micros(i64::MIN));
+        }
+        if let Some(until) = self.until.get_mut(place) {
+            *until = last.max(*until);
+        }
+    }
+
+    fn until(&self, topic: u32) -> Timestamp {
+        self.until.get(topic as usize).map_or(self.others, |until| self.others.max(*until))
+    }
 }
 
 impl Live {
@@ -36,8 +69,22 @@ impl Live {
         &self.edits
     }
 
-    pub(super) fn open(&self, heads: Heads) {
-        *lock(&self.open) = Some(Open { heads, is_complete: false, cutoffs: Arc::default() });
+    /// Opens the store of a folder whose chunks have no sample from a time on.
+    pub(super) fn open(&self, heads: Heads, written_before: Timestamp) {
+        let written = Written { until: Vec::new(), others: written_before };
+        *lock(&self.open) = Some(Open { heads, written, is_complete: false, cutoffs: Arc::default() });
+    }
+
+    /// These chunks are in the index; their samples may still be in heads, too.
+    pub(super) fn note_written(&self, chunks: &[ChunkRow]) {
+        if let Some(open) = lock(&self.open).as_mut() {
+            chunks.iter().for_each(|chunk| open.written.note(chunk.topic, chunk.last));
+        }
+    }
+
+    /// Whether a chunk may have samples of a topic from a time on. Who reads heads first, and asks then, misses none.
+    pub(super) fn may_be_written(&self, topic: u32, from: Timestamp) -> bool {
+        lock(&self.open).as_ref().is_none_or(|open| open.written.until(topic) >= from)
     }
 
     /// The heads have all that the journal had at the start.
@@ -73,9 +120,9 @@ impl Live {
         lock(&self.rules).clone()
     }
 
-    /// The samples of a topic that may be in no chunk; none where no store is open, or it has not read the journal yet.
-    pub(super) fn columns(&self, topic: u32) -> Option<Vec<Arc<Column>>> {
-        lock(&self.open).as_ref().filter(|open| open.is_complete).map(|open| open.heads.columns(topic))
+    /// The samples of a topic from a time on that may be in no chunk; none where no store is open, or it has not read the journal yet.
+    pub(super) fn columns(&self, topic: u32, from: Timestamp) -> Option<Vec<Arc<Column>>> {
+        lock(&self.open).as_ref().filter(|open| open.is_complete).map(|open| open.heads.columns(topic, from))
     }
 
     /// From where on samples are shown.

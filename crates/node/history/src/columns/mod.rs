@@ -137,7 +137,8 @@ impl<S: Storage> Columns<S> {
         let files = ChunkFiles::open(storage, &index.files()?, index.last_file()?, file_bytes)?;
         let mover = Mover::open(data, &mut index)?;
         let position = Seq(index.position()?);
-        live.open(Heads::new(HeadLimits { bytes_max: memory_bytes, ..HeadLimits::default() }));
+        let heads = Heads::new(HeadLimits { bytes_max: memory_bytes, ..HeadLimits::default() });
+        live.open(heads, index.end_of_days()?);
         let mut store = Self {
             files,
             index,
@@ -287,6 +288,7 @@ impl<S: Storage> Columns<S> {
             row.extent = Extent { file, offset: start + row.extent.offset, ..row.extent };
         }
         self.index.commit(&rows, position.0, moved)?;
+        self.live.note_written(&rows);
         self.position = position;
         self.chunks += rows.len() as u64;
         self.written_bytes += bytes.len() as u64;

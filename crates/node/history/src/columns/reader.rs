@@ -249,12 +249,17 @@ impl HistoryReader {
         self.live.is_open()
     }
 
-    /// The samples of a topic that a store of this process has in memory; none where none is open.
-    pub(super) fn unwritten(&self, topic: u32) -> Option<Vec<Arc<Column>>> {
-        self.live.columns(topic)
+    /// The samples of a topic from a time on that a store of this process has in memory; none where none is open.
+    pub(super) fn unwritten(&self, topic: u32, from: Timestamp) -> Option<Vec<Arc<Column>>> {
+        self.live.columns(topic, from)
     }
 
-    /// The same of several topics, where a sample is not behind a time.
+    /// Whether a chunk may have samples of a topic from a time on, as heads said that were read before.
+    pub(super) fn may_be_written(&self, topic: u32, from: Timestamp) -> bool {
+        self.live.may_be_written(topic, from)
+    }
+
+    /// The samples of several topics that a store of this process has in memory, where a sample is not behind a time.
     pub(super) fn unwritten_of(&self, topics: &[u32], time: Timestamp) -> Option<ColumnsOf> {
         self.live.columns_of(topics, time)
     }

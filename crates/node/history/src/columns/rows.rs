@@ -225,20 +225,24 @@ impl<'r> Rows<'r> {
         from: Timestamp,
     ) -> Result<(Vec<Arc<Column>>, Vec<Source>), StoreError> {
         // Heads first: what becomes a chunk meanwhile is met twice, and counts once.
-        let heads = self.heads(number, topic)?;
+        // The number that stands before may be any of them.
+        let is_asked = self.grid.is_some() && self.query.aggregate.needs_standing();
+        let heads = self.heads(number, topic, if is_asked { Timestamp::from_micros(i64::MIN) } else { from })?;
         let rows = match number {
-            Some(number) => self.reader.index.chunks(number, from, self.to)?,
-            None => Vec::new(),
+            Some(number) if self.reader.may_be_written(number, from) => {
+                self.reader.index.chunks(number, from, self.to)?
+            }
+            Some(_) | None => Vec::new(),
         };
         let sources = Source::all(rows, &heads, from, self.to);
         Ok((heads, sources))
     }
 
-    /// The samples of a topic that may be in no chunk.
-    fn heads(&mut self, number: Option<u32>, topic: &Topic) -> Result<Vec<Arc<Column>>, StoreError> {
+    /// The samples of a topic from a time on that may be in no chunk; earlier ones may be among them.
+    fn heads(&mut self, number: Option<u32>, topic: &Topic, from: Timestamp) -> Result<Vec<Arc<Column>>, StoreError> {
         if !self.journaled.is_read() {
             let live = match number {
-                Some(number) => self.reader.unwritten(number),
+                Some(number) => self.reader.unwritten(number, from),
                 // It has samples that edits add, and no others.
                 None => self.reader.is_live().then(Vec::new),
             };

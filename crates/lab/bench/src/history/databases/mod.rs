@@ -14,7 +14,7 @@ use crate::report::Progress;
 use crate::rounds::{Side, median, median_ratio, number, short, take_turns};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
-use servers::Server;
+pub(super) use servers::Server;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -86,7 +86,7 @@ pub struct Figures {
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Postgres(Index),
     Mariadb,
     Victoria,

@@ -2,6 +2,7 @@
 
 use super::Kind;
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
@@ -20,7 +21,7 @@ const START: Duration = Duration::from_secs(60);
 const FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
 /// A server that runs.
-pub(super) struct Server {
+pub(in crate::history) struct Server {
     kind: Kind,
     pub(super) folder: TempDir,
     /// The programs of PostgreSQL.
@@ -31,7 +32,7 @@ pub(super) struct Server {
 
 impl Server {
     /// None where it is not installed, or this binary has no client of it.
-    pub(super) fn start(kind: Kind) -> Result<Option<Self>> {
+    pub(in crate::history) fn start(kind: Kind) -> Result<Option<Self>> {
         let found = match kind {
             Kind::Postgres(_) if tieline_databases::HAS_POSTGRES => find_postgres(),
             Kind::Mariadb if tieline_databases::HAS_MARIADB => find("mariadbd"),
@@ -226,11 +227,27 @@ impl Server {
         self.folder.path().join("socket")
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(in crate::history) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    fn get(&self, path: &str) -> Result<String> {
+    /// Bytes of its files, once it was stopped and has written all.
+    pub(in crate::history) fn disk_bytes(mut self) -> Result<u64> {
+        fn below(folder: &Path) -> Result<u64> {
+            let mut bytes = 0;
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                bytes += if entry.file_type()?.is_dir() { below(&entry.path())? } else { entry.metadata()?.len() };
+            }
+            Ok(bytes)
+        }
+        let process = Pid::from_raw(i32::try_from(self.child.id())?).context("the server's process")?;
+        rustix::process::kill_process(process, Signal::TERM)?;
+        self.child.wait()?;
+        below(&self.folder.path().join("data"))
+    }
+
+    pub(in crate::history) fn get(&self, path: &str) -> Result<String> {
         let mut answer = ureq::get(self.url(path)).call()?;
         Ok(answer.body_mut().with_config().limit(1 << 30).read_to_string()?)
     }
