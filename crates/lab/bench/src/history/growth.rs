@@ -37,6 +37,8 @@ pub const TOPICS: usize = 1000;
 const SECONDS: u64 = 1000;
 /// Batches under way.
 const WINDOW: usize = 16;
+/// Batches that are durable and not in the store yet; the journal would be full at some time.
+const BEHIND_MAX: u64 = 8192;
 /// Questions of a kind.
 const TRIES: usize = 9;
 /// How long anything may take that is not the whole run.
@@ -122,6 +124,8 @@ impl Growth {
             let (samples, tell) = (batch(&self.topics, self.second), self.told.0.clone());
             handle.submit(samples, Box::new(move |result| drop(tell.send(result))));
             (self.second, self.under_way) = (self.second + 1, self.under_way + 1);
+            let taken = Seq(self.last.0.saturating_sub(BEHIND_MAX));
+            ensure!(handle.wait_stored(taken, PATIENCE), "the store did not have it in time");
             while self.under_way >= WINDOW || (self.second == upto && self.under_way > 0) {
                 self.last = self.last.max(self.told.1.recv_timeout(PATIENCE).context("no receipt came")??);
                 self.under_way -= 1;
