@@ -2,7 +2,7 @@
 //!
 //! A point that clients may write is commandable: it has a priority array, and its start value is its relinquish default.
 
-use super::{ListedPoint, ListedPoints, SetError, WrittenPoint};
+use super::{ListedPoint, ListedPoints, SWITCH_WORDS, SetError, WrittenPoint};
 use crate::treatment::{Treatment, Treats};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -117,7 +117,7 @@ impl Objects {
     /// There is no such point, or it cannot be set, or the value is none.
     pub fn set(&mut self, now: Now, server: &mut Server, name: &str, text: &str) -> Result<(), SetError> {
         self.listed.handle_time(now.mono);
-        let at = self.listed.set(name, text)?;
+        let at = self.listed.set(name, text, |_| SWITCH_WORDS)?;
         let Some(point) = self.listed.points.get(at) else { return Ok(()) };
         server.set_value(now, point.place, self.wire(point, at));
         // What a client commands counts all the same.
