@@ -16,7 +16,7 @@ pub enum Exit {
     Unknown,
     /// The device accepted it, and no reading showed it in time.
     Unconfirmed,
-    /// It was done in part: something of the input was left out.
+    /// It was done, or may be done, in part only.
     Incomplete,
 }
 
@@ -88,7 +88,7 @@ Exit codes:
   5  outcome unknown: sent, and no answer came; it may have been carried out
   6  accepted by the device, and no reading confirmed it in time (tieline command, set, revert)
   7  done in part: some points were refused (tieline set, revert); something of the input was left out (tieline import);
-     a device could not be started (tieline reload)";
+     a device could not be started (tieline reload); it is allowed for some topics of a filter (tieline access test)";
 
 #[cfg(test)]
 mod tests {

@@ -75,7 +75,7 @@ impl Caller {
         match self {
             Self::Everyone => Reach::All,
             Self::Unauthenticated => Reach::Nothing,
-            Self::User(known) => known.rules.reach(filter, known.names()),
+            Self::User(known) => known.rules.reach(Verb::Read, filter, known.names()),
         }
     }
 
