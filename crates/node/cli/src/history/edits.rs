@@ -21,13 +21,13 @@ use tieline_store::{EditKind, EditQuery, Ended};
 /// When an edit has effect.
 #[derive(Debug, Args)]
 pub struct TimeArgs {
-    /// The instant of one sample: a time (RFC 3339), or so long ago, as in -5m
+    /// Time of a single sample (RFC 3339), or a duration before now, for example -5m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     at: Option<String>,
-    /// Start, inclusive: as of query
+    /// Start (inclusive), as in tieline history query
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, required_unless_present = "at")]
     from: Option<String>,
-    /// End, exclusive: as of query [default: the present]
+    /// End (exclusive), as in tieline history query [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<String>,
 }
@@ -40,7 +40,7 @@ pub struct WhereArgs {
     json: bool,
     #[command(flatten)]
     node: HttpArgs,
-    /// Change the data folder of a node that is stopped instead of asking the node; the author is the user of the system
+    /// Change the data folder of a stopped node instead of asking a node. The author is the user of the system
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
@@ -53,19 +53,19 @@ pub struct EditArgs {
     topic: String,
     #[command(flatten)]
     time: TimeArgs,
-    /// Give the samples another value, as in JSON; what is none is a text
+    /// New value of the samples, as JSON. Anything that is not JSON is taken as a text
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     value: Option<String>,
-    /// Give the samples another quality; with --value or --insert, that of the value
+    /// New quality of the samples; with --value or --insert, the quality of that value
     #[arg(long, value_enum)]
     quality: Option<QualityWord>,
-    /// Leave the samples out of answers
+    /// Hide the samples
     #[arg(long, conflicts_with_all = ["value", "quality", "insert"])]
     exclude: bool,
-    /// Add a sample of this value; needs --at
+    /// Add a sample with this value. Needs --at
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, requires = "at", conflicts_with_all = ["value", "from", "to"])]
     insert: Option<String>,
-    /// Why
+    /// Reason
     #[arg(long, value_name = "TEXT")]
     why: String,
     #[command(flatten)]
@@ -75,11 +75,11 @@ pub struct EditArgs {
 /// A quality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum QualityWord {
-    /// It can be trusted
+    /// The value is right
     Good,
-    /// It may be wrong
+    /// The value may be wrong
     Uncertain,
-    /// It is wrong: aggregates leave it out
+    /// The value is wrong. It is left out of aggregates
     Bad,
 }
 
@@ -88,11 +88,11 @@ enum QualityWord {
 pub struct AnnotateArgs {
     /// Topic
     topic: String,
-    /// What is said
+    /// Text of the annotation
     text: String,
     #[command(flatten)]
     time: TimeArgs,
-    /// Why
+    /// Reason
     #[arg(long, value_name = "TEXT")]
     why: String,
     #[command(flatten)]
@@ -104,7 +104,7 @@ pub struct AnnotateArgs {
 pub struct UndoArgs {
     /// Number of the edit
     id: u64,
-    /// Why
+    /// Reason
     #[arg(long, value_name = "TEXT")]
     why: String,
     #[command(flatten)]
@@ -117,25 +117,25 @@ pub struct EditsArgs {
     /// Topic filter
     #[arg(default_value = "#")]
     filter: String,
-    /// Only those whose time ends behind this: as of query
+    /// Only edits whose time ends after this, as in tieline history query
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
-    /// Only those whose time begins before this: as of query
+    /// Only edits whose time begins before this, as in tieline history query
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<String>,
-    /// Only those of this author
+    /// Only edits of this author
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
-    /// Only those of this kind: value, quality, exclude, insert, annotation
+    /// Only edits of this kind: value, quality, exclude, insert, annotation
     #[arg(long, value_name = "KIND", value_parser = EditKind::ALL.map(|(word, _)| word))]
     kind: Option<String>,
-    /// Only those that are not undone
+    /// Only edits that are not undone
     #[arg(long)]
     active: bool,
-    /// Only those before this number
+    /// Only edits with a smaller number
     #[arg(long, value_name = "ID")]
     before: Option<u64>,
-    /// Most edits
+    /// Maximum number of edits
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     /// Print the API's JSON
@@ -143,7 +143,7 @@ pub struct EditsArgs {
     json: bool,
     #[command(flatten)]
     node: HttpArgs,
-    /// Read a node's data folder instead of asking the node
+    /// Read the data folder of a node instead of asking the node
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
