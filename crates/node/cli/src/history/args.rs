@@ -41,6 +41,26 @@ pub enum HistoryVerb {
     Tail(TailArgs),
 }
 
+/// Which history is read.
+#[derive(Debug, Args)]
+pub struct SourceArgs {
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Read the data folder of a node instead of asking the node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// Which history is changed.
+#[derive(Debug, Args)]
+pub struct TargetArgs {
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Change the data folder of a stopped node instead of asking a node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
 /// Order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RowOrder {
@@ -97,10 +117,7 @@ pub struct HistoryArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Read the data folder of a node instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub source: SourceArgs,
 }
 
 /// What a bucket shows.
@@ -188,10 +205,7 @@ pub struct StatsArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Read the data folder of a node instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub source: SourceArgs,
 }
 
 /// `tieline history verify`.
@@ -226,10 +240,7 @@ pub struct CompactArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Data folder of a stopped node, instead of asking a running node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub target: TargetArgs,
 }
 
 /// `tieline history export`.
@@ -256,10 +267,7 @@ pub struct ExportArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Read the data folder of a node instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub source: SourceArgs,
 }
 
 /// `tieline history import`.
@@ -272,10 +280,7 @@ pub struct ImportArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Write to the data folder of a stopped node instead of asking a node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub target: TargetArgs,
 }
 
 /// What is written to files.

@@ -1,17 +1,17 @@
 //! `tieline history edit`, `annotate`, `edits` and `undo`: what people change of the history, and say of it.
 
+use super::args::{SourceArgs, TargetArgs};
 use super::{ANSWER, expect_history, filter, open_span};
 use crate::answer::say;
 use crate::api::now;
 use crate::api::table::{self, Align, plain};
-use crate::args::HttpArgs;
 use crate::{terminal, uri, who};
 use anyhow::{Result, anyhow};
 use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use tieline_core::Timestamp;
 use tieline_history::HistorySource;
@@ -39,10 +39,7 @@ pub struct WhereArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    node: HttpArgs,
-    /// Change the data folder of a stopped node instead of asking a node. The author is the user of the system
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    target: TargetArgs,
 }
 
 /// `tieline history edit`.
@@ -142,10 +139,7 @@ pub struct EditsArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    node: HttpArgs,
-    /// Read the data folder of a node instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    source: SourceArgs,
 }
 
 /// Makes an edit.
@@ -199,8 +193,8 @@ fn value_of(text: &str) -> Json {
 }
 
 fn make(body: Map<String, Json>, place: &WhereArgs) -> Result<ExitCode> {
-    let answer: Json = match &place.data {
-        None => who::http(&place.node, Some(ANSWER))?.post("/v1/history/edits", &body)?,
+    let answer: Json = match &place.target.data {
+        None => who::http(&place.target.node, Some(ANSWER))?.post("/v1/history/edits", &body)?,
         Some(data) => {
             let new = history_edit_of(Json::Object(body), author(), now()).map_err(|words| anyhow!("{words}"))?;
             with_folder(data, |source| Ok(source.make_edit(new)?))?
@@ -213,10 +207,10 @@ fn make(body: Map<String, Json>, place: &WhereArgs) -> Result<ExitCode> {
 /// Ends an edit.
 pub fn undo(args: &UndoArgs) -> Result<ExitCode> {
     let place = &args.place;
-    let answer: Json = match &place.data {
+    let answer: Json = match &place.target.data {
         None => {
             let path = format!("/v1/history/edits/{}/undo", args.id);
-            who::http(&place.node, Some(ANSWER))?.post(&path, &json!({ "why": args.why }))?
+            who::http(&place.target.node, Some(ANSWER))?.post(&path, &json!({ "why": args.why }))?
         }
         Some(data) => {
             let end = Ended { who: author(), time: now(), why: args.why.clone() };
@@ -245,7 +239,7 @@ fn author() -> String {
 
 /// Prints edits.
 pub fn edits(args: &EditsArgs) -> Result<ExitCode> {
-    let answer: Json = match &args.data {
+    let answer: Json = match &args.source.data {
         None => {
             let (limit, before) = (args.limit.to_string(), args.before.map(|before| before.to_string()));
             let parameters = [
@@ -258,7 +252,7 @@ pub fn edits(args: &EditsArgs) -> Result<ExitCode> {
                 ("before", before.as_deref()),
                 ("limit", Some(limit.as_str())),
             ];
-            who::http(&args.node, Some(ANSWER))?.get(&uri::path("/v1/history/edits", &parameters))?
+            who::http(&args.source.node, Some(ANSWER))?.get(&uri::path("/v1/history/edits", &parameters))?
         }
         Some(data) => {
             expect_history(data)?;

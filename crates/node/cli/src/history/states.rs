@@ -1,8 +1,8 @@
 //! `tieline history states`: how long topics were in each state.
 
+use super::args::SourceArgs;
 use super::{Output, PIECE_BYTES, fetch, filters, folder_reader, span};
 use crate::api::now;
-use crate::args::HttpArgs;
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use std::io::BufWriter;
@@ -43,10 +43,7 @@ pub struct StatesArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    node: HttpArgs,
-    /// Read the data folder of a node instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    source: SourceArgs,
 }
 
 /// How states are printed.
@@ -82,7 +79,7 @@ impl StatesArgs {
 
 /// Prints how long states stood.
 pub fn states(args: &StatesArgs) -> Result<()> {
-    match &args.data {
+    match &args.source.data {
         Some(folder) => read(folder, args),
         None => ask(args),
     }
@@ -100,7 +97,7 @@ fn ask(args: &StatesArgs) -> Result<()> {
         ("format", word),
         ("raw", args.raw.then_some("true")),
     ]);
-    fetch(&args.node, "/v1/history/states", &parameters, args.format(), args.output.as_deref())
+    fetch(&args.source.node, "/v1/history/states", &parameters, args.format(), args.output.as_deref())
 }
 
 fn read(folder: &Path, args: &StatesArgs) -> Result<()> {
