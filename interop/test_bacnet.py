@@ -5,6 +5,7 @@ import time
 import pytest
 from bacnet import BacnetDevice
 from bus import Sub
+from node import tieline
 from processes import Peer
 from waiting import until
 
@@ -105,6 +106,10 @@ def test_commands_are_written_at_their_priority_and_read_back(server, start_node
         assert server.do(f"priorities {object_name}")["set"] == [priority]
         writes = [write for write in server.objects("write") if write["object"] == object_name]
         assert [write["priority"] for write in writes] == [priority]
+    # What stands after a command is relinquished is for the device to say: no reading confirms it.
+    done = tieline("command", device.point("valve"), "null", "--http", node.http)
+    assert "accepted by the device" in done.stdout and "confirmed" not in done.stdout + done.stderr, done
+    assert server.do("priorities analog-output,1")["set"] == []
     assert node.command(device.point("valve"), 101)["reason"] == "out_of_range"
     assert node.command(device.point("supply"), 1)["reason"] == "not_writable"
     refused = node.command(device.point("stage"), 4)

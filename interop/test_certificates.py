@@ -8,6 +8,7 @@ import urllib.request
 import paho.mqtt.client as mqtt
 import pytest
 from authority import Authority, user_roles
+from carriers import certificate
 from node import Node, tieline
 from test_mqtt_doors import address
 from waiting import until
@@ -238,7 +239,7 @@ def test_what_is_wrong_with_tls_is_said(node, verb, tmp_path):
         (node.folder / own.name).write_bytes(own.read_bytes())
         (node.folder / own.name).chmod(0o600)
     for options, code, reason in [
-        ({"ca": "other.pem"}, 4, "is of an authority that is not trusted here; --ca names one"),
+        ({"ca": "other.pem"}, 4, "its certificate is not trusted here; --ca names a file with the certificate of its authority"),
         # Of TLS 1.3 these two come after the handshake, when MQTT already waits for its CONNACK.
         ({"name": None}, 4, "it wants a certificate; --cert and --key name one"),
         ({"name": "stranger"}, 4, "it does not trust the certificate of --cert"),
@@ -254,3 +255,19 @@ def test_what_is_wrong_with_tls_is_said(node, verb, tmp_path):
     tls = {"get": ["--http", f"https://{node.mqtt}"], "sub": ["--mqtt", f"mqtts://{node.mqtt}"]}[verb]
     done = tieline(verb, *words, *tls, "--ca", node.authority.file, check=False, seconds=40)
     assert done.returncode == 4, done.stderr
+
+
+@pytest.mark.parametrize("verb", ["get", "sub", "pub"])
+def test_a_self_signed_node_is_trusted_by_its_own_certificate(tmp_path, verb):
+    certificate(tmp_path, "node")
+    files = 'certificate = "node.pem"\nkey = "node.key"\n'
+    (tmp_path / "node.key").chmod(0o600)
+    with Node(tmp_path, more=f'[http.tls]\n{files}[mqtt.tls]\nlisten = "127.0.0.1:0"\n{files}') as node:
+        host, port = address(node, "mqtt_tls")
+        where = ["--http", f"https://{node.http}"] if verb == "get" else ["--mqtt", f"mqtts://{host}:{port}"]
+        tieline("pub", "site/x", "5", "--retain", "--mqtt", f"mqtts://{host}:{port}", "--ca", tmp_path / "node.pem")
+        words = {"get": ["site/x"], "sub": ["site/x", "-n", "1"], "pub": ["site/x", "5"]}[verb]
+        done = tieline(verb, *words, *where, "--ca", tmp_path / "node.pem")
+        assert "5" in done.stdout or verb == "pub", done
+        done = tieline(verb, *words, *where, check=False)
+        assert done.returncode in (1, 4) and "--ca names a file with" in done.stderr, done

@@ -36,9 +36,18 @@ def written(peer):
     return [write for write in peer.objects("write") if write["function"] >= 5]
 
 
+def lines_of(*arguments):
+    """What is found, a line each. Where nothing is, the command says so and has its exit code."""
+    done = tieline("discover", *arguments, "--json", check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == (0 if lines else 4), (done.returncode, done.stderr)
+    assert lines or "found: " in json.loads(done.stderr)["error"], done.stderr
+    return lines
+
+
 def found(*arguments):
-    """What is found, a line each."""
-    return [json.loads(line) for line in tieline("discover", *arguments, "--json", "--timeout", "500ms").stdout.splitlines()]
+    """Modbus devices that are found."""
+    return lines_of(*arguments, "--timeout", "500ms")
 
 
 def test_devices_say_who_they_are_and_are_only_read():
@@ -51,10 +60,21 @@ def test_devices_say_who_they_are_and_are_only_read():
         assert not written(peer)
 
 
-def test_nobody_is_nobody():
+def test_units_of_a_gateway_share_a_connection(tmp_path):
+    with Peer("pymodbus_server", "--units", "1", "7") as peer:
+        assert len(found("modbus", peer.address, "--units", "1,7", "--out", str(tmp_path))) == 2
+        tables = (tmp_path / "devices.toml").read_text()
+        assert tables.count(f'address = "{peer.address}"') == 1 and tables.count('channel = "gateway-1"') == 2, tables
+        tieline("config", "check", tmp_path / "devices.toml")
+
+
+def test_nobody_is_nobody(tmp_path):
     with Peer("pymodbus_server") as peer:
         address = peer.address
     assert found("modbus", address) == []
+    done = tieline("discover", "modbus", address, "--out", tmp_path / "proposed", check=False)
+    assert done.returncode == 4 and "1 address asked, and none of them takes a connection" in done.stderr, done
+    assert not (tmp_path / "proposed").exists()
 
 
 def test_what_is_proposed_for_sunspec_is_read_by_a_node(tmp_path):
@@ -79,8 +99,7 @@ def test_what_is_proposed_for_sunspec_is_read_by_a_node(tmp_path):
 
 def devices_of(*arguments):
     """BACnet devices that are found, by instance."""
-    lines = tieline("discover", "bacnet", *arguments, "--json", "--timeout", "1s", "--wait", "1s").stdout.splitlines()
-    return {device["instance"]: device for device in map(json.loads, lines)}
+    return {device["instance"]: device for device in lines_of("bacnet", *arguments, "--timeout", "1s", "--wait", "1s")}
 
 
 def test_a_bacnet_device_says_what_it_has_and_is_only_read(tmp_path):
@@ -128,8 +147,7 @@ def test_nobody_of_bacnet_is_nobody():
 
 def outstations(*arguments):
     """DNP3 outstations that are found."""
-    lines = tieline("discover", "dnp3", *arguments, "--json", "--timeout", "1s").stdout.splitlines()
-    return [json.loads(line) for line in lines]
+    return lines_of("dnp3", *arguments, "--timeout", "1s")
 
 
 def test_a_dnp3_outstation_says_which_points_it_has_and_keeps_its_events(tmp_path):

@@ -187,7 +187,7 @@ def test_the_trail_has_who_when_and_why_and_loses_nothing(edited):
     assert entry[1]["topic"] == TOPIC and "log book" in json.dumps(entry[1])
     # What is wrong says what was expected.
     for body, words in (
-        ({"kind": "value", "from": at(0), "v": 1}, "missing field `why`"),
+        ({"kind": "value", "from": at(0), "v": 1}, "the body: why: found nothing, expected a value"),
         ({"kind": "value", "from": at(0), "v": 1, "why": " "}, "why is missing, expected the reason"),
         ({"kind": "value", "from": at(0), "why": "x"}, "v is missing, expected the value of the value"),
         ({"kind": "exclude", "from": at(0), "to": "2100-01-01T00:00:00Z", "why": "x"}, "expected one that is over"),

@@ -4,7 +4,9 @@ import json
 import resource
 import socket
 import time
+import urllib.error
 import urllib.parse
+import urllib.request
 
 import pytest
 from bus import Paho, request
@@ -122,6 +124,29 @@ def test_history_answers_that_nobody_reads_hold_few_threads(start_node):
     assert grown < 60 * MEGABYTE and int(status["Threads"]) < 40
     metrics = node.request("/metrics", seconds=5)[1]
     assert "\ntieline_http_recalls 4\n" in metrics
+
+
+def test_what_is_wrong_with_a_body_is_said_with_its_place(start_node):
+    node = start_node()
+
+    def refused(status, expect, data, path="/v1/publish", kind="application/json"):
+        asked = urllib.request.Request(f"http://{node.http}{path}", data, {"Content-Type": kind} if kind else {})
+        with pytest.raises(urllib.error.HTTPError) as answer:
+            urllib.request.urlopen(asked, timeout=10)
+        assert answer.value.headers["Content-Type"] == "application/problem+json"
+        problem = json.loads(answer.value.read())
+        assert (answer.value.code, problem["detail"]) == (status, expect), problem
+
+    refused(422, "the body: topic: found nothing, expected a value", b"{}")
+    refused(422, 'the body: retain: found "x", expected a boolean', b'{"topic":"a","payload":1,"retain":"x"}')
+    refused(422, "the body: found a list of 0, expected an object", b"[]")
+    wrong = "the body: line 1, column 14: found no valid JSON (key must be a string), expected a JSON text"
+    refused(400, wrong, b'{"topic":"a",1}')
+    refused(415, "the header Content-Type: found \"text/plain\", expected application/json", b"{}", kind="text/plain")
+    refused(413, "the body: found 2000000 bytes, expected no more than the route takes", b" " * 2_000_000)
+    # Calls of control have answers of their own, with the same words.
+    status, answer = node.request("/v1/set", {"points": [{"topic": "a", "value": 1, "mode": 5}]})
+    assert "points[0].mode: found 5, expected a string" in json.dumps(answer), (status, answer)
 
 
 def test_costly_fetches_do_not_stop_the_bus(start_node):

@@ -353,6 +353,9 @@ def test_of_two_connections_one_is_started_and_the_other_takes_its_place(server,
         counts = server.do("counts")
         assert (counts["open"], counts["active"]) == (1, 1), counts
         assert node.command(device.point("voltage"), 33)["status"] == "success"
+        # A trace tells the two apart, by the addresses of the configuration.
+        names = {line["connection"] for line in trace(node, device)}
+        assert names == {"main", "standby1"}, names
         # It stands by when it comes back; nothing is switched for it.
         paths[started].mend()
         assert wait_connections(node, device, "started", "standby")[0] == standby

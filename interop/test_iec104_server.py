@@ -98,7 +98,7 @@ def client(server):
 
 
 def test_a_client_interrogates_a_station(server, client):
-    server.set("breaker", 2)
+    server.set("breaker", "on")
     server.set("switch", "on")
     server.set("tap", -7)
     server.set("current", -200)

@@ -104,9 +104,18 @@ def test_wrong_files_change_nothing_and_every_error_is_told(server, start_node):
     server.do("set 1 holding-registers 10 77")
     node.wait_value(device.point("level"), v=77, q="good")
     assert gate.connections == 1
+    # Who asked for it, and why it was refused, is on record.
+    records = lambda: node.audit("$config")["entries"]
+    until(lambda: len(records()) == 3, records)
+    assert [record["phase"] for record in records()] == ["reload_refused"] * 3
+    by_signal, over_http = records()[:2]
+    assert by_signal["who"] != over_http["who"] and over_http["who"].startswith("http 127.0.0.1:"), records()
+    assert over_http["reason"] == "config" and over_http["detail"].startswith("4 errors, the first: "), over_http
+    assert "pump.csv:2" in over_http["detail"], over_http
     # What is right again is taken.
     node.reload(device)
     until(lambda: node.health()["detail"] == [], node.health)
+    assert [record["phase"] for record in records()] == ["reload"] + ["reload_refused"] * 3
 
 
 def test_a_device_moves_from_one_gateway_to_another(server, start_node):

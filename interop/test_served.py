@@ -113,6 +113,13 @@ def test_a_node_subscribes_to_a_bacnet_server_by_the_same_list(tmp_path):
         node.wait_value("test/served/mode", v=3)
 
 
+def test_states_of_a_bacnet_server_are_those_of_its_list(tmp_path):
+    (tmp_path / "wrong.csv").write_text("name,type,index,writable,max,value\nstage,multi-state-value,1,true,4,5\n")
+    refused = tieline("bacnet", "server", tmp_path / "wrong.csv", "--listen", "127.0.0.1:0", check=False)
+    assert refused.returncode == 1, refused
+    assert "wrong.csv:2:1: value: found the state 5, expected states from 1 to 4" in refused.stderr, refused.stderr
+
+
 def test_the_meter_of_the_documents_is_served(tmp_path):
     text = (Path(__file__).parent.parent / "docs/simulated.md").read_text()
     section = text.split("## Serve a simulated device")[1]

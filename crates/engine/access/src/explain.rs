@@ -1,8 +1,9 @@
 //! Why a decision is as it is, rule by rule.
 
-use crate::{Effect, Names, Policy, Rule, Verb};
+use crate::{Effect, Names, Policy, Reach, Rule, Verb};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use tieline_core::Filter;
 
 /// What a rule has to do with a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,10 @@ pub enum Applies {
     Allows,
     /// It denies.
     Denies,
+    /// It allows some topics of a filter.
+    AllowsSome,
+    /// It denies some topics of a filter.
+    DeniesSome,
 }
 
 /// One rule, looked at.
@@ -29,33 +34,54 @@ pub struct Step {
 }
 
 /// A decision with all that led to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// Whether it may be done.
-    pub allowed: bool,
+    /// To how much it may be done; of a topic all or nothing.
+    pub reach: Reach,
     /// Each rule of each role.
     pub steps: Vec<Step>,
 }
 
 impl Policy {
-    /// Looks at each rule of some roles.
+    /// Looks at each rule of some roles, for a topic.
     #[must_use]
     pub fn explain(&self, roles: &[Box<str>], names: Names<'_>, verb: Verb, topic: &str) -> Explanation {
+        let selects = |rule: &Rule| if rule.pattern.matches(topic, names) { Reach::All } else { Reach::Nothing };
+        let steps = self.steps(roles, verb, selects);
+        let any = |wanted| steps.iter().any(|step| step.applies == wanted);
+        let is_allowed = any(Applies::Allows) && !any(Applies::Denies);
+        Explanation { reach: if is_allowed { Reach::All } else { Reach::Nothing }, steps }
+    }
+
+    /// Looks at each rule of some roles, for all topics that a filter selects.
+    #[must_use]
+    pub fn explain_filter(&self, roles: &[Box<str>], names: Names<'_>, verb: Verb, filter: &Filter) -> Explanation {
+        let selects = |rule: &Rule| match () {
+            () if rule.pattern.covers(filter, names) => Reach::All,
+            () if rule.pattern.meets(filter, names) => Reach::Some,
+            () => Reach::Nothing,
+        };
+        let reach = self.compile(roles.iter().map(|role| &**role)).reach(verb, filter, names);
+        Explanation { reach, steps: self.steps(roles, verb, selects) }
+    }
+
+    /// What each rule has to do with a verb and with topics, of which it selects so much.
+    fn steps(&self, roles: &[Box<str>], verb: Verb, selects: impl Fn(&Rule) -> Reach) -> Vec<Step> {
         let rules = |role: &str| {
             let rules = self.role(role).map(|role| role.rules).unwrap_or_default();
             rules.into_iter().map(|rule| (Box::from(role), rule)).collect::<Vec<_>>()
         };
         let step = |(role, rule): (Box<str>, Rule)| {
-            let applies = match (rule.verbs.contains(verb), rule.pattern.matches(topic, names), rule.effect) {
+            let applies = match (rule.verbs.contains(verb), selects(&rule), rule.effect) {
                 (false, _, _) => Applies::OtherVerb,
-                (true, false, _) => Applies::OtherTopic,
-                (true, true, Effect::Allow) => Applies::Allows,
-                (true, true, Effect::Deny) => Applies::Denies,
+                (true, Reach::Nothing, _) => Applies::OtherTopic,
+                (true, Reach::All, Effect::Allow) => Applies::Allows,
+                (true, Reach::All, Effect::Deny) => Applies::Denies,
+                (true, Reach::Some, Effect::Allow) => Applies::AllowsSome,
+                (true, Reach::Some, Effect::Deny) => Applies::DeniesSome,
             };
             Step { role, rule, applies }
         };
-        let steps: Vec<Step> = roles.iter().flat_map(|role| rules(role)).map(step).collect();
-        let any = |wanted| steps.iter().any(|step| step.applies == wanted);
-        Explanation { allowed: any(Applies::Allows) && !any(Applies::Denies), steps }
+        roles.iter().flat_map(|role| rules(role)).map(step).collect()
     }
 }

@@ -137,6 +137,30 @@ impl Pattern {
         matches!(wanted.next(), None | Some("#"))
     }
 
+    /// The filter of what both select; none where there is no such topic.
+    pub(crate) fn within(&self, filter: &Filter, names: Names<'_>) -> Option<Filter> {
+        if !self.meets(filter, names) {
+            return None;
+        }
+        let (mut levels, mut wanted) = (Vec::new(), filter.levels());
+        // A `#` of the filter stands for all levels that follow.
+        let mut is_open = false;
+        for level in &self.levels {
+            let asked = if is_open { Some("#") } else { wanted.next() };
+            is_open = asked == Some("#");
+            match (level, asked) {
+                (Level::Hash, asked) => {
+                    levels.extend(asked);
+                    levels.extend(wanted.by_ref());
+                }
+                (Level::Plus, Some("#") | None) => levels.push("+"),
+                (Level::Plus, Some(text)) => levels.push(text),
+                (level, _) => levels.push(level.name(names)?),
+            }
+        }
+        Filter::new(&levels.join("/")).ok()
+    }
+
     fn is_void(&self, names: Names<'_>) -> bool {
         let open = |level: &Level| matches!(level, Level::Plus | Level::Hash);
         self.levels.iter().any(|level| !open(level) && level.name(names).is_none())

@@ -8,7 +8,7 @@ use tieline_core::Filter;
 
 const NONE: u32 = u32::MAX;
 
-/// How much of what a filter selects may be read.
+/// To how much of what a filter selects something may be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// All of it: no topic has to be looked at.
@@ -183,16 +183,21 @@ impl Rules {
         }
     }
 
-    /// How much of what a filter selects may be read. `All` and `Nothing` are certain; `Some` may turn out to be all.
+    /// To how much of what a filter selects a verb may be done. `All` and `Nothing` are certain; `Some` may turn out to be all
+    /// or nothing of the topics that there are.
     #[must_use]
-    pub fn reach(&self, filter: &Filter, names: Names<'_>) -> Reach {
-        let reading = |effect| self.rules.iter().filter(move |r| r.effect == effect && r.verbs.contains(Verb::Read));
-        let denied = |rule: &Rule| rule.pattern.covers(filter, names);
-        if reading(Effect::Deny).any(denied) || !reading(Effect::Allow).any(|rule| rule.pattern.meets(filter, names)) {
+    pub fn reach(&self, verb: Verb, filter: &Filter, names: Names<'_>) -> Reach {
+        let about = |effect| self.rules.iter().filter(move |r| r.effect == effect && r.verbs.contains(verb));
+        let denies = |part: &Filter| about(Effect::Deny).any(|rule| rule.pattern.covers(part, names));
+        let untouched = !about(Effect::Deny).any(|rule| rule.pattern.meets(filter, names));
+        let allows = |rule: &Rule| match untouched {
+            true => rule.pattern.meets(filter, names),
+            false => rule.pattern.within(filter, names).is_some_and(|part| !denies(&part)),
+        };
+        if !about(Effect::Allow).any(allows) {
             return Reach::Nothing;
         }
-        let whole = reading(Effect::Allow).any(|rule| rule.pattern.covers(filter, names));
-        let untouched = !reading(Effect::Deny).any(|rule| rule.pattern.meets(filter, names));
+        let whole = about(Effect::Allow).any(|rule| rule.pattern.covers(filter, names));
         if whole && untouched { Reach::All } else { Reach::Some }
     }
 

@@ -196,7 +196,9 @@ impl Sessions {
     /// How much of what a filter selects a session may read.
     #[must_use]
     pub fn reach(&self, key: SessionKey, filter: &Filter) -> Reach {
-        self.sessions.get(key.0).map_or(Reach::Nothing, |session| session.rules.reach(filter, session.names()))
+        self.sessions
+            .get(key.0)
+            .map_or(Reach::Nothing, |session| session.rules.reach(Verb::Read, filter, session.names()))
     }
 
     /// Who a session is of.

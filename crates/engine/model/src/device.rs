@@ -92,6 +92,12 @@ impl Device {
         device
     }
 
+    /// What its points are.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
     /// Lets the device's time come to `since_start`. Time does not go back.
     pub fn handle_time(&mut self, since_start: Duration) {
         let step = u64::try_from(since_start.as_micros() / self.course.step.as_micros().max(1)).unwrap_or(u64::MAX);

@@ -98,6 +98,31 @@ impl Model {
         Ok(Self { points: compiled.collect(), order: order.into() })
     }
 
+    /// The value that a point begins at, where one is given.
+    #[must_use]
+    pub fn start(&self, point: usize) -> Option<f64> {
+        self.points.get(point)?.start
+    }
+
+    /// The least and the greatest value of a curve without noise and faults; none of a point that is set, or whose value comes from
+    /// others.
+    #[must_use]
+    pub fn bounds(&self, point: usize) -> Option<(f64, f64)> {
+        match &self.points.get(point)?.curve {
+            Curve::Held | Curve::Lag { .. } => None,
+            Curve::Wave(wave) => Some(wave.bounds()),
+            Curve::Walk { min, max, .. } => Some((*min, *max)),
+            Curve::Relation(Relation::Above { .. }) => Some((0.0, 1.0)),
+            Curve::Relation(
+                Relation::Follow { .. }
+                | Relation::Sum { .. }
+                | Relation::Linear { .. }
+                | Relation::Product(..)
+                | Relation::When { .. },
+            ) => None,
+        }
+    }
+
     pub(crate) fn points(&self) -> &[Point] {
         &self.points
     }

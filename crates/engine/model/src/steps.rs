@@ -50,6 +50,11 @@ impl Steps {
         Ok(Self { rows: rows.into(), period })
     }
 
+    /// The least and the greatest value.
+    pub(crate) fn bounds(&self) -> (f64, f64) {
+        bounds(self.rows.iter().map(|(_, value)| *value))
+    }
+
     /// The value that holds; before the first row it is that of the last one where they repeat, else that of the first.
     pub(crate) fn at(&self, moment: Moment) -> f64 {
         let time = self.period.map_or(moment.since_start, |period| moment.within(period));
@@ -61,6 +66,12 @@ impl Steps {
         };
         held.map(|(_, value)| *value).unwrap_or_default()
     }
+}
+
+/// The least and the greatest of some values; both 0 where there are none.
+pub(crate) fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let both = values.map(|value| (value, value)).reduce(|(low, high), (value, _)| (low.min(value), high.max(value)));
+    both.unwrap_or_default()
 }
 
 fn row(line: &str) -> Option<(Duration, f64)> {

@@ -1,6 +1,7 @@
 //! Curves that depend on time alone.
 
 use crate::Steps;
+use crate::steps::bounds;
 use alloc::boxed::Box;
 use core::f64::consts::TAU;
 use core::time::Duration;
@@ -105,6 +106,17 @@ impl Wave {
             }
             Self::Day(values) => day(values, moment.within(DAY)),
             Self::Steps(steps) => steps.at(moment),
+        }
+    }
+
+    /// The least and the greatest value.
+    pub(crate) fn bounds(&self) -> (f64, f64) {
+        match self {
+            Self::Ramp { from, to, .. } | Self::Triangle { from, to, .. } => bounds([*from, *to].into_iter()),
+            Self::Sine { mean, amplitude, .. } => bounds([mean - amplitude, mean + amplitude].into_iter()),
+            Self::Square { low, high, .. } => bounds([*low, *high].into_iter()),
+            Self::Day(values) => bounds(values.iter().copied()),
+            Self::Steps(steps) => steps.bounds(),
         }
     }
 }

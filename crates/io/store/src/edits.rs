@@ -230,20 +230,48 @@ impl EditFile {
     ///
     /// # Errors
     /// `Full`, or the file failed; nothing is changed then.
-    pub fn erase(
+    pub fn erase(&mut self, topics: &Filter, span: (Timestamp, Timestamp), end: &Ended) -> Result<u64, StoreError> {
+        self.erase_of(span, |topic, _| topics.matches(topic), end)
+    }
+
+    /// The same of edits whose time is wholly before that which `cutoff` has for their topic, `latest` at most.
+    ///
+    /// # Errors
+    /// `Full`, or the file failed; nothing is changed then.
+    pub fn erase_before(
         &mut self,
-        topics: &Filter,
+        latest: Timestamp,
+        cutoff: impl Fn(&str) -> Option<Timestamp>,
+        end: &Ended,
+    ) -> Result<u64, StoreError> {
+        let is_meant = |topic: &str, to| cutoff(topic).is_some_and(|cutoff| to <= cutoff);
+        self.erase_of((Timestamp::from_micros(i64::MIN), latest), is_meant, end)
+    }
+
+    /// Whether there are edits with a value or a text whose time is wholly before another.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn has_before(&self, latest: Timestamp) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM edits WHERE to_us <= ? AND is_erased = 0)";
+        Ok(self.db.query_row(sql, [latest.micros()], |row| row.get(0))?)
+    }
+
+    fn erase_of(
+        &mut self,
         (from, to): (Timestamp, Timestamp),
+        is_meant: impl Fn(&str, Timestamp) -> bool,
         end: &Ended,
     ) -> Result<u64, StoreError> {
         let step = self.db.transaction()?;
-        let sql = "SELECT id, topic, ended_us IS NULL FROM edits WHERE from_us >= ? AND to_us <= ? AND is_erased = 0";
+        let sql =
+            "SELECT id, topic, to_us, ended_us IS NULL FROM edits WHERE from_us >= ? AND to_us <= ? AND is_erased = 0";
         let mut statement = step.prepare(sql)?;
         let mut found: Vec<(i64, bool)> = Vec::new();
         let mut rows = statement.query(params![from.micros(), to.micros()])?;
         while let Some(row) = rows.next()? {
-            if topics.matches(row.get_ref(1)?.as_str().unwrap_or_default()) {
-                found.push((row.get(0)?, row.get(2)?));
+            if is_meant(row.get_ref(1)?.as_str().unwrap_or_default(), Timestamp::from_micros(row.get(2)?)) {
+                found.push((row.get(0)?, row.get(3)?));
             }
         }
         drop(rows);
@@ -532,6 +560,16 @@ mod tests {
             assert!(!bytes.windows(9).any(|word| word == b"lightning"), "{name}");
         }
         assert_eq!(file.faults().unwrap(), Vec::<String>::new());
+        // Retention erases what is past it, topic by topic.
+        let latest = Timestamp::from_micros(100);
+        assert!(file.has_before(latest).unwrap() && !file.has_before(Timestamp::from_micros(0)).unwrap());
+        let cutoff = |micros| move |topic: &str| (topic == "a/c").then_some(Timestamp::from_micros(micros));
+        assert_eq!(file.erase_before(latest, |_| None, &end("old")).unwrap(), 0);
+        assert_eq!(file.erase_before(latest, cutoff(39), &end("old")).unwrap(), 0);
+        assert_eq!(file.erase_before(latest, cutoff(40), &end("old")).unwrap(), 1);
+        assert!(!file.has_before(latest).unwrap());
+        let old = file.get(8).unwrap().unwrap();
+        assert_eq!((old.is_erased, old.ended, old.edit.who.as_str()), (true, Some(end("old")), "anna"));
         // A reader and a copy see the same.
         let copy = folder.path().join("copy.db");
         let reader = EditFile::reading(&path).unwrap();

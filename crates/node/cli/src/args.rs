@@ -316,7 +316,7 @@ pub struct TopicsArgs {
     /// Topic filter
     #[arg(default_value = "#")]
     pub filter: String,
-    /// The last values at this time, from history: a time (RFC 3339), a date, 5m or -5m for so long before the present
+    /// The last values at this time, from history: a time (RFC 3339), a date, or a duration before now (5m)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub at: Option<String>,
     /// Only topics that this regular expression matches

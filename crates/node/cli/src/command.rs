@@ -33,7 +33,7 @@ pub fn command(args: &CommandArgs) -> Result<ExitCode> {
         tell(args, outcome, &answer)?;
     }
     let (confirmed, last) = match outcome {
-        Outcome::Accepted if !args.no_confirm => reading.await_value(&answer["expected"], before, args.confirm)?,
+        Outcome::Accepted if is_confirmed(args) => reading.await_value(&answer["expected"], before, args.confirm)?,
         Outcome::Accepted | Outcome::Refused => (Confirmed::NotAsked, None),
         Outcome::Unknown => (Confirmed::NotAsked, reading.look().ok().flatten()),
     };
@@ -50,6 +50,11 @@ pub fn command(args: &CommandArgs) -> Result<ExitCode> {
         (Outcome::Accepted, Confirmed::No(_)) => Exit::Unconfirmed.into(),
         (Outcome::Accepted, Confirmed::Yes { .. } | Confirmed::NotAsked) => ExitCode::SUCCESS,
     })
+}
+
+/// Whether a reading is waited for. A point that is relinquished has the value that the device then gives it: any reading may be it.
+fn is_confirmed(args: &CommandArgs) -> bool {
+    !args.no_confirm && !value(&args.value).is_null()
 }
 
 fn request(args: &CommandArgs) -> Json {
@@ -69,10 +74,11 @@ fn request(args: &CommandArgs) -> Json {
     body
 }
 
-/// A number or a truth value; any other word is for the node to understand, which knows those of the point.
+/// A number, a truth value, or null, which relinquishes; any other word is for the node to understand, which knows those of the
+/// point.
 pub fn value(text: &str) -> Json {
     match serde_json::from_str(text) {
-        Ok(value @ (Json::Bool(_) | Json::Number(_))) => value,
+        Ok(value @ (Json::Bool(_) | Json::Number(_) | Json::Null)) => value,
         Ok(_) | Err(_) => Json::from(text),
     }
 }
@@ -258,6 +264,6 @@ mod tests {
     fn values_are_numbers_truth_or_words() {
         let cases = [("-2.5", json!(-2.5)), ("true", json!(true)), ("on", json!("on")), ("Open", json!("Open"))];
         cases.into_iter().for_each(|(text, expect)| assert_eq!(value(text), expect));
-        assert_eq!(value("null"), json!("null"));
+        assert_eq!(["null", "Null", "\"on\""].map(value), [Json::Null, json!("Null"), json!("\"on\"")]);
     }
 }

@@ -1,5 +1,6 @@
 //! What the exit code says. `docs/cli.md` and `tieline --help` have the same table.
 
+use std::fmt;
 use std::process::ExitCode;
 use tieline_client::{HttpError, MqttError, ReasonCode};
 
@@ -10,13 +11,13 @@ pub enum Exit {
     Failed,
     /// The node or the device said no: nothing has changed.
     Refused,
-    /// No node answers at the address: nothing was sent.
+    /// No node or device answers at the address: nothing was changed.
     Unreachable,
     /// It was sent, and no answer came: it may have been carried out.
     Unknown,
     /// The device accepted it, and no reading showed it in time.
     Unconfirmed,
-    /// It was done in part: something of the input was left out.
+    /// It was done, or may be done, in part only.
     Incomplete,
 }
 
@@ -38,7 +39,8 @@ impl Exit {
         let mut causes = error.chain();
         let of = |cause: &(dyn std::error::Error + 'static)| {
             let http = cause.downcast_ref::<HttpError>().map(Self::of_http);
-            http.or_else(|| cause.downcast_ref::<MqttError>().map(Self::of_mqtt))
+            let mqtt = || cause.downcast_ref::<MqttError>().map(Self::of_mqtt);
+            http.or_else(mqtt).or_else(|| cause.is::<Unanswered>().then_some(Self::Unreachable))
         };
         causes.find_map(of).unwrap_or(Self::Failed)
     }
@@ -77,6 +79,18 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// No device answered: why a discovery has found nothing.
+#[derive(Debug)]
+pub struct Unanswered(pub String);
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
 /// The table for people.
 pub const TABLE: &str = "\
 Exit codes:
@@ -84,11 +98,11 @@ Exit codes:
   1  failed
   2  a wrong command line
   3  refused by the node or the device: nothing has changed
-  4  no node answers at the address: nothing was sent
+  4  no node answers at the address: nothing was sent; no device answers (tieline discover)
   5  outcome unknown: sent, and no answer came; it may have been carried out
   6  accepted by the device, and no reading confirmed it in time (tieline command, set, revert)
   7  done in part: some points were refused (tieline set, revert); something of the input was left out (tieline import);
-     a device could not be started (tieline reload)";
+     a device could not be started (tieline reload); it is allowed for some topics of a filter (tieline access test)";
 
 #[cfg(test)]
 mod tests {
@@ -114,6 +128,7 @@ mod tests {
         check(MqttError::Refused(ReasonCode::UseAnotherServer, String::new()), Exit::Unreachable);
         check(MqttError::Rejected(ReasonCode::QuotaExceeded, String::new()), Exit::Refused);
         check(MqttError::Unknown, Exit::Unknown);
+        check(Unanswered("no devices found".to_owned()), Exit::Unreachable);
         check(anyhow!("anything else"), Exit::Failed);
     }
 }

@@ -191,6 +191,8 @@ fn nobody_there_is_one_line() {
     check(4, &["sub", "a", "--mqtt", "127.0.0.1:1"], "no MQTT at 127.0.0.1:1");
     check(4, &["command", "a", "1", "--http", "127.0.0.1:1"], "no answer from http://127.0.0.1:1/v1/command");
     check(1, &["dnp3", "master", "127.0.0.1:1", "--once"], "outstation 10 at 127.0.0.1:1: Connection refused");
+    let whom = ["dnp3", "master", "127.0.0.1:1", "scan", "--to", "self"];
+    check(1, &whom, "the outstation of the self-address (FFFC) at 127.0.0.1:1: Connection refused");
     check(1, &["history", "query", "a", "--data", "/nonexistent"], "/nonexistent holds no history");
 }
 

@@ -83,8 +83,15 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
     use rustls::{Error, InvalidMessage};
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let advice = match cause {
-        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            "its certificate is of an authority that is not trusted here; --ca names one"
+        // What is not of an authority at all, as most self-signed certificates are not, is one of the others.
+        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_))) => {
+            "its certificate is not trusted here; --ca names a file with the certificate of its authority, or with its own"
+        }
+        Some(Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        )) => {
+            "its certificate is for other names than that of the address; --ca with a file of this very certificate trusts \
+             it under any name"
         }
         Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => "it does not speak TLS at this address",
         Some(Error::AlertReceived(AlertDescription::CertificateRequired)) => {
@@ -128,5 +135,28 @@ pub(crate) fn copied(error: &io::Error) -> io::Error {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(cause) => io::Error::new(error.kind(), cause.clone()),
         None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{Error, OtherError};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_says_what_to_do() {
+        let check = |error: CertificateError, expect: &str| {
+            let error = io::Error::new(io::ErrorKind::InvalidData, Error::InvalidCertificate(error));
+            let told = explained(error).to_string();
+            assert!(told.starts_with(expect), "{told}");
+        };
+        let untrusted = "its certificate is not trusted here; --ca names a file";
+        check(CertificateError::UnknownIssuer, untrusted);
+        // As a self-signed certificate of OpenSSL is refused: it is one of an authority, and shown by a server.
+        let other = io::Error::other("CaUsedAsEndEntity");
+        check(CertificateError::Other(OtherError(Arc::new(other))), untrusted);
+        check(CertificateError::NotValidForName, "its certificate is for other names");
+        check(CertificateError::Revoked, "invalid peer certificate");
     }
 }

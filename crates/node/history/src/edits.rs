@@ -1,13 +1,13 @@
 //! Edits of a history: made and undone durably, and known to all that read.
 //!
 //! ```text
-//! make, undo, erase ─▶ edits.db, committed ─▶ ActiveEdits, another one ─▶ readers that begin from here on
+//! make, undo, erase, retire ─▶ edits.db, committed ─▶ ActiveEdits, another one ─▶ readers that begin from here on
 //! ```
 //!
 //! What was recorded stays as it is: readers change what they give. A process that writes a history is the only one that makes edits of it:
 //! what it knows of them is what the file has.
 
-use crate::columns::folder_of;
+use crate::columns::{Cutoffs, folder_of};
 use crate::queue::lock;
 use crate::store::Deletion;
 use std::collections::{BTreeMap, VecDeque};
@@ -253,8 +253,28 @@ impl SharedEdits {
         }
         let why = format!("samples were deleted from {} to {}", what.from, what.to);
         let end = Ended { who: "history delete".to_owned(), time: now, why };
+        self.ending(data, |file| file.erase(&what.topics, (what.from, what.to), &end))
+    }
+
+    /// Ends the edits whose samples are too old, and erases what they give. Returns how many were active.
+    pub(crate) fn retire(&self, data: &Path, cutoffs: &Cutoffs, now: Timestamp) -> Result<u64, StoreError> {
+        let Some((file, latest)) = reading(data)?.zip(cutoffs.highest()) else { return Ok(0) };
+        if !file.has_before(latest)? {
+            return Ok(0);
+        }
+        let why = "the samples of this time are not kept any longer".to_owned();
+        let end = Ended { who: "history retention".to_owned(), time: now, why };
+        self.ending(data, |file| file.erase_before(latest, |topic| cutoffs.of(topic), &end))
+    }
+
+    /// Has edits ended, whose number is known then.
+    fn ending(
+        &self,
+        data: &Path,
+        end: impl FnOnce(&mut EditFile) -> Result<u64, StoreError>,
+    ) -> Result<u64, StoreError> {
         let done = self.with(data, |file, active| {
-            let ended = file.erase(&what.topics, (what.from, what.to), &end)?;
+            let ended = end(file)?;
             if ended > 0 {
                 *active = ActiveEdits::default();
                 file.each_active(None, |record| active.add(record))?;

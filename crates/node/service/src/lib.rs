@@ -10,6 +10,7 @@
 
 pub mod exposition;
 pub mod http;
+pub mod json;
 pub mod moment;
 pub mod parse;
 pub mod reader;

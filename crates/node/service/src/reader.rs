@@ -4,10 +4,12 @@
 //! it is finished. Values go through parsers that say what they expect; a wrong value yields the default, so that
 //! reading goes on.
 
+mod text;
+
+pub use text::read_text;
+
 use std::cell::OnceCell;
 use std::fmt;
-use std::io::ErrorKind;
-use std::path::Path;
 use std::rc::Rc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -73,6 +75,9 @@ impl Findings {
 /// Findings that are shown to people.
 const SHOWN_MAX: usize = 100;
 
+/// Findings of the syntax of a file: those after the first few are most often consequences of the first.
+const SYNTAX_SHOWN_MAX: usize = 5;
+
 /// A configuration that cannot be used: all that is wrong with it.
 #[derive(Debug)]
 pub struct ConfigError(pub Vec<Finding>);
@@ -91,38 +96,6 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
-
-/// The text of a configuration file.
-///
-/// # Errors
-/// The file cannot be read, or is of comma-separated values.
-pub fn read_text(path: &Path) -> Result<String, ConfigError> {
-    let wrong = |found: String, expected: &str| {
-        let (file, key, expected) = (path.display().to_string(), WHOLE_FILE.to_owned(), expected.to_owned());
-        ConfigError(vec![Finding { file, line: 1, column: 1, key, found, expected }])
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => wrong("no such file".to_owned(), "a TOML file"),
-        ErrorKind::IsADirectory => wrong("a folder".to_owned(), "a TOML file"),
-        ErrorKind::InvalidData => wrong("bytes that are not UTF-8".to_owned(), "a TOML file"),
-        _ => wrong(error.to_string(), "a readable TOML file"),
-    })?;
-    match is_csv(&text) {
-        true => Err(wrong("comma-separated values (CSV)".to_owned(), NO_CSV)),
-        false => Ok(text),
-    }
-}
-
-/// What to do with a point list that was given as a configuration.
-const NO_CSV: &str =
-    "a TOML file; point lists are named in it by the devices that they are of, as in points = \"relay1.csv\"";
-
-/// Whether a text is of comma-separated values: its first line has several cells and none of the signs of TOML.
-fn is_csv(text: &str) -> bool {
-    let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
-    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
-    first.contains([',', ';']) && !first.contains(['=', '[', '{'])
-}
 
 /// What a parser expected, in words that end the sentence "expected …".
 pub type Expected = String;
@@ -149,12 +122,17 @@ impl<'a> Document<'a> {
         findings: &mut Findings,
         read: impl FnOnce(&mut Document<'_>, Section<'_>) -> T,
     ) -> T {
-        let (root, errors) = DeTable::parse_recoverable(text);
+        let (root, mut errors) = DeTable::parse_recoverable(text);
+        errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
         let mut unread = Findings::default();
         let broken = !errors.is_empty();
-        for error in errors {
+        let more = errors.len().saturating_sub(SYNTAX_SHOWN_MAX);
+        for (error, at_most) in errors.iter().zip((0..=SYNTAX_SHOWN_MAX).rev()) {
             let at = error.span().map_or(0, |span| span.start);
-            let found = format!("invalid TOML: {}", error.message());
+            let found = match at_most {
+                0 => format!("{more} more places of invalid TOML, the first of them here"),
+                _ => format!("invalid TOML: {}", error.message()),
+            };
             Document::new(file, text, findings).report(at, "(syntax)", found, "a TOML document".to_owned());
         }
         let findings = if broken { &mut unread } else { findings };

@@ -64,7 +64,11 @@ fn names_that_are_no_level_stand_for_nothing() {
             assert!(rules.decide(topic, names).is_empty(), "{client:?} on {topic}");
         }
         for filter in ["dev/+/#", "dev/#", "#", "$SYS/#", "+/x"] {
-            assert_eq!(rules.reach(&Filter::new(filter).unwrap(), names), Reach::Nothing, "{client:?} on {filter}");
+            assert_eq!(
+                rules.reach(Verb::Read, &Filter::new(filter).unwrap(), names),
+                Reach::Nothing,
+                "{client:?} on {filter}"
+            );
         }
     }
 }
@@ -72,7 +76,11 @@ fn names_that_are_no_level_stand_for_nothing() {
 #[test]
 fn a_filter_is_read_whole_in_part_or_not_at_all() {
     let check = |texts: &[&str], filter: &str, expect: Reach| {
-        assert_eq!(rules(texts).reach(&Filter::new(filter).unwrap(), NAMES), expect, "{texts:?} on {filter}");
+        assert_eq!(
+            rules(texts).reach(Verb::Read, &Filter::new(filter).unwrap(), NAMES),
+            expect,
+            "{texts:?} on {filter}"
+        );
     };
     check(&["allow read #"], "#", Reach::All);
     check(&["allow read #"], "a/+", Reach::All);
@@ -91,6 +99,28 @@ fn a_filter_is_read_whole_in_part_or_not_at_all() {
     check(&["allow read $SYS/#"], "+/a", Reach::Nothing);
     check(&["allow read a"], "a/#", Reach::Some);
     check(&["allow command #"], "#", Reach::Nothing);
+    // What is denied of all that is allowed leaves nothing.
+    check(&["allow read a/#", "deny read a/#"], "#", Reach::Nothing);
+    check(&["allow read +/x", "deny read a/+"], "a/#", Reach::Nothing);
+    check(&["allow read +/x", "deny read a/+"], "#", Reach::Some);
+}
+
+#[test]
+fn a_filter_is_explained_rule_by_rule() {
+    let texts = ["allow read a/#", "deny read a/+/secret", "allow read b/#", "allow command a/#", "deny read a/b/#"];
+    let role = Role::parse("r", texts).unwrap();
+    let policy = Policy::new([role], []).unwrap();
+    let check = |verb, filter: &str, reach, expect: [Applies; 5]| {
+        let explained = policy.explain_filter(&["r".into()], NAMES, verb, &Filter::new(filter).unwrap());
+        let applies: Vec<_> = explained.steps.iter().map(|step| step.applies).collect();
+        assert_eq!((explained.reach, applies), (reach, expect.to_vec()), "{verb} {filter}");
+    };
+    use Applies::{Allows, AllowsSome, Denies, DeniesSome, OtherTopic, OtherVerb};
+    check(Verb::Read, "#", Reach::Some, [AllowsSome, DeniesSome, AllowsSome, OtherVerb, DeniesSome]);
+    check(Verb::Read, "a/+", Reach::Some, [Allows, OtherTopic, OtherTopic, OtherVerb, DeniesSome]);
+    check(Verb::Read, "a/b/+", Reach::Nothing, [Allows, DeniesSome, OtherTopic, OtherVerb, Denies]);
+    check(Verb::Read, "b/#", Reach::All, [OtherTopic, OtherTopic, Allows, OtherVerb, OtherTopic]);
+    check(Verb::Command, "a/+", Reach::All, [OtherVerb, OtherVerb, OtherVerb, Allows, OtherVerb]);
 }
 
 #[test]
@@ -169,8 +199,8 @@ fn a_decision_is_explained_rule_by_rule() {
     let explained = policy.explain(&["r".into()], NAMES, Verb::Command, "a/b");
     let applies: Vec<_> = explained.steps.iter().map(|step| step.applies).collect();
     assert_eq!(applies, [Applies::OtherVerb, Applies::OtherTopic, Applies::Allows, Applies::Denies]);
-    assert!(!explained.allowed);
-    assert!(policy.explain(&["r".into()], NAMES, Verb::Command, "a/c").allowed);
+    assert_eq!(explained.reach, Reach::Nothing);
+    assert_eq!(policy.explain(&["r".into()], NAMES, Verb::Command, "a/c").reach, Reach::All);
 }
 
 #[test]

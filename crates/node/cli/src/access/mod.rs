@@ -7,6 +7,7 @@ mod verify;
 
 use crate::answer::say;
 use crate::api::table::count;
+use crate::exit::Exit;
 use crate::terminal;
 use anyhow::{Result, anyhow, bail};
 use args::{AccessVerb, ConfigFile, ListArgs, PasswordArgs, RolesArgs, TestArgs, UserArgs, UserVerb};
@@ -22,9 +23,6 @@ use tieline_node::access::certificate::holder_in_file;
 use tieline_node::access::edit::{Edit, edit_user};
 use tieline_node::config::AccessConfig;
 use tieline_node::load_config;
-
-/// The exit code of `tieline access test` when it is not allowed.
-const DENIED: u8 = 3;
 
 /// Runs a verb.
 pub fn access(verb: &AccessVerb) -> Result<ExitCode> {
@@ -175,22 +173,30 @@ fn test(args: &TestArgs) -> Result<ExitCode> {
     }
     let verb = Verb::of_word(&args.verb).unwrap_or(Verb::Read);
     let names = Names { user: &args.user, client: &args.client };
-    let mut explained = policy.explain(&roles, names, verb, &args.topic);
-    let disabled = known.is_some_and(|user| user.disabled);
-    explained.allowed &= !disabled;
-    // A filter is no topic: what is asked is how much of it may be read.
-    let reach = match Filter::new(&args.topic) {
-        Ok(filter) if args.topic.contains(['+', '#']) => {
-            let rules = policy.compile(roles.iter().map(|role| &**role));
-            Some(rules.reach(&filter, names)).filter(|_| verb == Verb::Read)
-        }
-        Ok(_) | Err(_) => None,
+    // A filter is no topic: what is asked is how much of it is allowed.
+    let filter = match Filter::new(&args.topic) {
+        _ if !args.topic.contains(['+', '#']) => None,
+        Ok(filter) => Some(filter),
+        Err(error) => bail!("{:?} is no topic and no filter: {error}", args.topic),
     };
-    if let Some(reach) = reach {
-        explained.allowed = reach != Reach::Nothing && !disabled;
+    let mut explained = match &filter {
+        Some(filter) => policy.explain_filter(&roles, names, verb, filter),
+        None => policy.explain(&roles, names, verb, &args.topic),
+    };
+    let disabled = known.is_some_and(|user| user.disabled);
+    if disabled {
+        explained.reach = Reach::Nothing;
     }
-    print(args, &roles, &explained, disabled, reach)?;
-    Ok(if explained.allowed { ExitCode::SUCCESS } else { ExitCode::from(DENIED) })
+    let tested = Tested { roles, explained, disabled, is_filter: filter.is_some() };
+    match args.config.json {
+        true => writeln!(std::io::stdout(), "{}", tested.json())?,
+        false => tested.print(args, verb)?,
+    }
+    Ok(match tested.explained.reach {
+        Reach::All => ExitCode::SUCCESS,
+        Reach::Some => Exit::Incomplete.into(),
+        Reach::Nothing => Exit::Refused.into(),
+    })
 }
 
 /// The roles that a certificate brings, if any.
@@ -207,49 +213,66 @@ fn roles_of_certificate(
     Ok(holder.roles.unwrap_or_default())
 }
 
-fn print(
-    args: &TestArgs,
-    roles: &[Box<str>],
-    explained: &Explanation,
+/// What a test has found.
+struct Tested {
+    roles: Vec<Box<str>>,
+    explained: Explanation,
     disabled: bool,
-    reach: Option<Reach>,
-) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let reach_word = reach.map(|reach| match reach {
-        Reach::All => "all",
-        Reach::Some => "some",
-        Reach::Nothing => "nothing",
-    });
-    if args.config.json {
+    is_filter: bool,
+}
+
+impl Tested {
+    fn json(&self) -> serde_json::Value {
+        let reach = match self.explained.reach {
+            Reach::All => "all",
+            Reach::Some => "some",
+            Reach::Nothing => "nothing",
+        };
         let step =
             |step: &Step| json!({ "role": &*step.role, "rule": step.rule.to_string(), "is": word(step.applies) });
-        let steps: Vec<_> = explained.steps.iter().map(step).collect();
-        let roles: Vec<&str> = roles.iter().map(|role| &**role).collect();
-        let all = json!({ "allowed": explained.allowed, "roles": roles, "disabled": disabled, "reach": reach_word, "rules": steps });
-        writeln!(out, "{all}")?;
-        return Ok(());
+        let steps: Vec<_> = self.explained.steps.iter().map(step).collect();
+        json!({
+            "allowed": self.explained.reach == Reach::All,
+            "roles": self.roles,
+            "disabled": self.disabled,
+            "reach": self.is_filter.then_some(reach),
+            "rules": steps,
+        })
     }
-    let TestArgs { user, verb, topic, .. } = args;
-    writeln!(out, "{user} {} {verb} {topic}", if explained.allowed { "may" } else { "may not" })?;
-    if disabled {
-        writeln!(out, "    the user is disabled")?;
-    }
-    for Step { role, rule, applies } in &explained.steps {
-        writeln!(out, "    {:<12} {role}: {rule}", word(*applies))?;
-    }
-    match (reach, explained.steps.iter().any(|step| step.applies == Applies::Denies)) {
-        (Some(Reach::All), _) => writeln!(out, "    every topic of the filter may be read")?,
-        (Some(Reach::Some), _) => {
-            writeln!(out, "    some topics of the filter may be read; the others are not delivered")?
+
+    fn print(&self, TestArgs { user, verb, topic, .. }: &TestArgs, asked: Verb) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        let may = match self.explained.reach {
+            Reach::All => "may",
+            Reach::Some => "may in part",
+            Reach::Nothing => "may not",
+        };
+        writeln!(out, "{user} {may} {verb} {topic}")?;
+        for Step { role, rule, applies } in &self.explained.steps {
+            writeln!(out, "    {:<12} {role}: {rule}", word(*applies))?;
         }
-        (Some(Reach::Nothing), _) => {
-            writeln!(out, "    no topic of the filter may be read: the subscription is refused")?
-        }
-        (None, true) => writeln!(out, "    a rule that denies outweighs all that allow")?,
-        (None, false) if !explained.allowed && !disabled => writeln!(out, "    what no rule allows is denied")?,
-        (None, false) => {}
+        writeln!(out, "    {}", self.conclusion(asked))?;
+        Ok(())
     }
-    Ok(())
+
+    fn conclusion(&self, verb: Verb) -> &'static str {
+        let denies = self.explained.steps.iter().any(|step| step.applies == Applies::Denies);
+        match (self.explained.reach, self.is_filter) {
+            _ if self.disabled => "the user is disabled",
+            (Reach::All, true) => "it is allowed for every topic of the filter",
+            (Reach::Some, _) if verb == Verb::Read => {
+                "only some topics of the filter may be read; the others are not delivered"
+            }
+            (Reach::Some, _) => "it is allowed for some topics of the filter only",
+            (Reach::Nothing, true) if verb == Verb::Read => {
+                "no topic of the filter may be read: the subscription is refused"
+            }
+            (Reach::Nothing, true) => "it is allowed for no topic of the filter",
+            (Reach::Nothing, false) if denies => "a rule that denies outweighs all that allow",
+            (Reach::Nothing, false) => "what no rule allows is denied",
+            (Reach::All, false) => "a rule allows it, and none denies it",
+        }
+    }
 }
 
 const fn word(applies: Applies) -> &'static str {
@@ -258,5 +281,7 @@ const fn word(applies: Applies) -> &'static str {
         Applies::OtherTopic => "other topic",
         Applies::Allows => "allows",
         Applies::Denies => "denies",
+        Applies::AllowsSome => "allows some",
+        Applies::DeniesSome => "denies some",
     }
 }

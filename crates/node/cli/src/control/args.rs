@@ -17,7 +17,7 @@ pub struct NameArgs {
 pub struct CommandArgs {
     /// Topic of the point
     pub topic: String,
-    /// A number; or true, false, on, off, open, close, or a word for a state from the point list
+    /// A number; true, false, on, off, open, close, or a word for a state from the point list; null relinquishes a point of BACnet
     #[arg(allow_negative_numbers = true)]
     pub value: String,
     #[command(flatten)]

@@ -136,7 +136,7 @@ pub fn set(args: &SetArgs) -> Result<ExitCode> {
         let Some((topic, text)) = text.rsplit_once('=') else {
             bail!("the point is {text:?}, expected TOPIC=VALUE");
         };
-        let mut point = json!({ "topic": topic.trim(), "value": settable(text.trim()) });
+        let mut point = json!({ "topic": topic.trim(), "value": value(text.trim()) });
         if let Some(mode) = args.mode {
             point["mode"] = Json::from(match mode {
                 Mode::Select => "select",
@@ -146,11 +146,6 @@ pub fn set(args: &SetArgs) -> Result<ExitCode> {
         points.push(point);
     }
     call(&args.call, "/v1/set", json!({ "points": points }))
-}
-
-/// As of a command; null relinquishes.
-fn settable(text: &str) -> Json {
-    if text == "null" { Json::Null } else { value(text) }
 }
 
 /// Reverts points and devices.
@@ -309,10 +304,5 @@ mod tests {
         let expect = "a: accepted  5\nb: confirmed  true, good\nc : refused  away: not connected\n\
                       d: would send  direct 7\n1 accepted, 1 confirmed, 1 refused in 12.5 ms\n";
         assert_eq!(String::from_utf8(out).unwrap(), expect);
-    }
-
-    #[test]
-    fn null_relinquishes_and_words_stay_words() {
-        assert_eq!([settable("null"), settable("2.5"), settable("on")], [json!(null), json!(2.5), json!("on")]);
     }
 }

@@ -4,8 +4,9 @@
 //! confirmed: they stay where they are, for the outstation's own master.
 
 use super::args::Dnp3Args;
-use super::proposal::{Files, Proposal, Proposed, plain_name};
+use super::proposal::{Files, Proposal, Proposed, Reach, name_of_identity};
 use super::walk::{Discovered, Walk, each_address};
+use crate::exit::Unanswered;
 use crate::terminal;
 use anyhow::Result;
 use serde_json::json;
@@ -47,21 +48,27 @@ struct Outstation {
 pub fn discover(args: &Dnp3Args) -> Result<ExitCode> {
     let asked = args.clone();
     let found = super::on_shard(move |shard| async move { look(&shard, &asked).await })?;
-    let Some(mut found) = found else { return Ok(ExitCode::SUCCESS) };
+    let Some(found) = found else { return Ok(ExitCode::SUCCESS) };
+    let mut found = found?;
     found.sort_by(|a, b| (&a.address, a.link).cmp(&(&b.address, b.link)));
     super::propose(args.out.as_deref(), files(&found, args.master))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// All addresses, some of them at a time.
-async fn look(shard: &Rc<Shard>, args: &Dnp3Args) -> Vec<Outstation> {
+async fn look(shard: &Rc<Shard>, args: &Dnp3Args) -> Result<Vec<Outstation>, Unanswered> {
     let addresses = args.places.iter().flat_map(|place| place.addresses(args.port)).collect();
     each_address(addresses, (args.together, args.json), "outstations", |walk: Rc<Walk<Outstation>>, address| {
         let (shard, args) = (Rc::clone(shard), args.clone());
         async move {
-            let mut count = 0;
+            let (mut count, mut is_connected) = (0, false);
             for link in &args.outstations.0 {
-                match look_for(&shard, &address, *link, &args).await {
+                let answer = look_for(&shard, &address, *link, &args).await;
+                if !is_connected && !matches!(answer, Answer::Nobody) {
+                    is_connected = true;
+                    walk.connected();
+                }
+                match answer {
                     Answer::Nobody => break,
                     Answer::Silent => {}
                     Answer::Outstation(outstation) => {
@@ -241,7 +248,7 @@ fn files(outstations: &[Outstation], master: u16) -> Files {
             words: &outstation.words(),
             name: &name,
             protocol: "dnp3",
-            address: &outstation.address,
+            reach: Reach::Address(&outstation.address),
             more: &format!("dnp3 = {{ master = {master}, outstation = {} }}\n", outstation.link),
             list: &list_of(outstation),
         });
@@ -250,8 +257,7 @@ fn files(outstations: &[Outstation], master: u16) -> Files {
 }
 
 fn name_of(outstation: &Outstation, number: usize) -> String {
-    let [manufacturer, model, ..] = &outstation.identity;
-    let plain = plain_name(&format!("{manufacturer} {model}"));
+    let plain = name_of_identity(&outstation.identity);
     if plain.is_empty() { format!("outstation-{}-{number}", outstation.link) } else { format!("{plain}-{number}") }
 }
 

@@ -22,12 +22,21 @@ pub struct Proposed<'a> {
     pub name: &'a str,
     /// The word of `protocol`.
     pub protocol: &'a str,
-    /// Where it is.
-    pub address: &'a str,
+    /// How it is reached.
+    pub reach: Reach<'a>,
     /// Further lines of its table.
     pub more: &'a str,
     /// Its point list.
     pub list: &'a str,
+}
+
+/// How a device is reached.
+#[derive(Clone, Copy, Debug)]
+pub enum Reach<'a> {
+    /// At an address of its own.
+    Address(&'a str),
+    /// By a connection that it shares with others.
+    Channel(&'a str),
 }
 
 /// The tables of devices, and their point lists.
@@ -43,12 +52,21 @@ impl Default for Proposal {
 }
 
 impl Proposal {
+    /// Adds a connection that devices share.
+    pub fn add_channel(&mut self, name: &str, address: &str) {
+        let _ = write!(self.tables, "\n[channel.{name}]\naddress = \"{address}\"\n");
+    }
+
     /// Adds a device.
     pub fn add(&mut self, device: &Proposed<'_>) {
-        let Proposed { words, name, protocol, address, more, list } = device;
+        let Proposed { words, name, protocol, reach, more, list } = device;
+        let (key, place) = match reach {
+            Reach::Address(address) => ("address", address),
+            Reach::Channel(channel) => ("channel", channel),
+        };
         let _ = write!(
             self.tables,
-            "\n# {words}\n[device.{name}]\ntopic = \"site/{name}\"\nprotocol = \"{protocol}\"\naddress = \"{address}\"\n\
+            "\n# {words}\n[device.{name}]\ntopic = \"site/{name}\"\nprotocol = \"{protocol}\"\n{key} = \"{place}\"\n\
              points = \"{name}.csv\"\n{more}"
         );
         self.files.insert(format!("{name}.csv"), (*list).to_owned());
@@ -79,8 +97,39 @@ pub fn write(folder: &Path, files: &Files) -> Result<Vec<String>> {
     Ok(files.keys().cloned().collect())
 }
 
+/// A name of what a device says of itself: manufacturer and model. Many models begin with the manufacturer, which is not said twice.
+pub fn name_of_identity([manufacturer, model, ..]: &[String; 4]) -> String {
+    let (manufacturer, model) = (plain_name(manufacturer), plain_name(model));
+    let begins = model.strip_prefix(&manufacturer).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    match (manufacturer.as_str(), model.as_str()) {
+        (one, "") | ("", one) => one.to_owned(),
+        (_, model) if begins => model.to_owned(),
+        (manufacturer, model) => format!("{manufacturer}-{model}"),
+    }
+}
+
 /// What words say, as a name for tables, files and topics: lower case, digits, `-`; empty where nothing is left.
 pub fn plain_name(words: &str) -> String {
     let plain: String = words.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manufacturer_is_named_once() {
+        let check = |manufacturer: &str, model: &str, expect: &str| {
+            let identity = [manufacturer, model, "1.2", "SN42"].map(str::to_owned);
+            assert_eq!(name_of_identity(&identity), expect);
+        };
+        check("Acme", "R-1", "acme-r-1");
+        check("Acme", "ACME R-1", "acme-r-1");
+        check("Acme Grid", "Acme-Grid", "acme-grid");
+        check("Acme", "Acmetron 5", "acme-acmetron-5");
+        check("", "R-1", "r-1");
+        check("Acme", "", "acme");
+        check("", "", "");
+    }
 }

@@ -11,43 +11,63 @@ use tieline_history::Fill;
 /// `tieline history`.
 #[derive(Debug, Subcommand)]
 pub enum HistoryVerb {
-    /// Print the recorded values of a topic, or of all topics that a filter selects
+    /// Print the recorded values of topics
     Query(HistoryArgs),
-    /// Write recorded values to files that import takes, one for each day and topic; goes on where it was interrupted
+    /// Write recorded values to files, one for each day and topic. An interrupted export continues when it is started again
     Export(ExportArgs),
-    /// Store the values of files that export has written
+    /// Read files that export has written, and store their values
     Import(ImportArgs),
-    /// Change what answers show of a topic, with a reason; what was recorded stays, and undo ends it
+    /// Correct recorded values, with a reason. The recorded values are kept; undo removes the correction
     Edit(EditArgs),
-    /// Say something of a topic at a time; no value changes
+    /// Add a note to a topic and a time. No value is changed
     Annotate(AnnotateArgs),
-    /// Print who edited and annotated what, when and why, the newest first
+    /// List edits and annotations, the newest first: who made them, when and why
     Edits(EditsArgs),
-    /// End an edit or an annotation; it stays in the list of edits
+    /// Undo an edit or an annotation. It stays in the list of edits
     Undo(UndoArgs),
-    /// Delete recorded values, so that their bytes are gone; the audit log of the node says who did it
+    /// Delete recorded values and overwrite their bytes. The audit log of the node records who did it
     Delete(DeleteArgs),
-    /// Print how many samples and bytes each topic has, the largest first
+    /// Print the number of samples and bytes of each topic, the largest first
     Stats(StatsArgs),
-    /// Close the days that have ended without waiting for late samples, each a Parquet file
+    /// Write each day that has ended to a Parquet file now, without waiting for late samples
     Compact(CompactArgs),
-    /// Check every chunk and day file of a data folder; exit code 3 if something is damaged
+    /// Check all files of a history. Exit code 3 if something is damaged
     Verify(VerifyArgs),
-    /// Remove damaged chunks, and make a lost index again, in the data folder of a node that is stopped
+    /// Remove damaged parts and rebuild a lost index. The node must be stopped
     Repair(RepairArgs),
-    /// Print how long topics were in each state
+    /// Print how long topics had each of their values
     States(StatesArgs),
-    /// Print samples from a time on, and then each as it is recorded
+    /// Print samples since a time, then each new sample when it is recorded
     Tail(TailArgs),
 }
 
-/// In which order rows come.
+/// Which history is read.
+#[derive(Debug, Args)]
+pub struct SourceArgs {
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Read the data folder of a node instead of asking the node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// Which history is changed.
+#[derive(Debug, Args)]
+pub struct TargetArgs {
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Change the data folder of a stopped node instead of asking a node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// Order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RowOrder {
-    /// Topic by topic
+    /// By topic, then by time
     #[default]
     Topic,
-    /// The oldest first
+    /// By time, for all topics together
     Time,
 }
 
@@ -57,50 +77,47 @@ pub struct HistoryArgs {
     /// Topics or topic filters
     #[arg(required = true, value_name = "TOPIC")]
     pub topics: Vec<String>,
-    /// Start, inclusive: a time (RFC 3339), a date, 24h for so long before the end, -24h before the present
+    /// Start (inclusive): a time (RFC 3339), a date, a duration before the end (24h), or before now (-24h)
     #[arg(long, value_name = "TIME", default_value = "24h", allow_hyphen_values = true)]
     pub from: String,
-    /// End, exclusive: a time, a date, 5m or -5m for so long before the present [default: the present]
+    /// End (exclusive): a time, a date, or a duration before now (5m) [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// In which order rows come; buckets come by topic
+    /// Order of the rows. Buckets are always ordered by topic
     #[arg(long, value_enum, default_value_t = RowOrder::Topic)]
     pub order: RowOrder,
-    /// Width of a bucket, as in 1m; 1w, 1mo and 1y are those of a calendar; needs --agg
+    /// Length of a bucket, for example 1m. 1w, 1mo and 1y are calendar weeks, months and years. Needs --agg
     #[arg(long, value_name = "DURATION", requires = "agg")]
     pub every: Option<String>,
-    /// Time zone whose days, weeks, months and years buckets are, as in Europe/Madrid; needs --every [default: UTC]
+    /// Time zone of buckets of days, weeks, months and years, for example Europe/Madrid. Needs --every [default: UTC]
     #[arg(long, value_name = "ZONE", requires = "every")]
     pub tz: Option<String>,
-    /// What stands for a bucket without samples; needs --every
+    /// What to print for a bucket without samples. Needs --every
     #[arg(long, value_enum, requires = "every")]
     pub fill: Option<Filling>,
-    /// What a bucket shows; needs --every
+    /// Value to calculate for each bucket. Needs --every
     #[arg(long, value_enum, requires = "every")]
     pub agg: Option<Aggregate>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Leave out edits: what was recorded
+    /// Ignore edits: the values as they were recorded
     #[arg(long)]
     pub raw: bool,
-    /// Have a column with the edit that changed a row last; JSON and tables always have it
+    /// Add a column with the number of the last edit of each row. JSON and tables always have it
     #[arg(long)]
     pub edited: bool,
-    /// Most rows [default: all, through a node 10000000]
+    /// Maximum number of rows [default: no limit; 10000000 if a node is asked]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub limit: Option<u64>,
-    /// Write to a file; parquet and arrow need this, or a pipe
+    /// Write to a file. Needed for parquet and arrow if standard output is a terminal
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Read a node's data folder instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub source: SourceArgs,
 }
 
 /// What a bucket shows.
@@ -108,12 +125,12 @@ pub struct HistoryArgs {
 pub enum Aggregate {
     /// Arithmetic mean
     Mean,
-    /// Mean over time: each value counts for as long as it stood
+    /// Time-weighted mean: each value is weighted with the time until the next one
     #[value(name = "time_weighted")]
     TimeWeighted,
-    /// Least value
+    /// Smallest value
     Min,
-    /// Greatest value
+    /// Largest value
     Max,
     /// Sum
     Sum,
@@ -123,22 +140,22 @@ pub enum Aggregate {
     First,
     /// Last value
     Last,
-    /// Values times seconds, each for as long as it stood
+    /// Integral over time: the sum of each value times the seconds until the next one
     Integral,
-    /// Value below which half of the values lie
+    /// Median (50th percentile)
     Median,
-    /// Value below which 90 % of the values lie
+    /// 90th percentile
     P90,
-    /// Value below which 95 % of the values lie
+    /// 95th percentile
     P95,
-    /// Value below which 99 % of the values lie
+    /// 99th percentile
     P99,
 }
 
-/// How rows are printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Columns for eyes
+    /// Table with aligned columns
     Table,
     /// Comma-separated values
     Csv,
@@ -146,20 +163,20 @@ pub enum Format {
     Json,
     /// Apache Parquet
     Parquet,
-    /// A stream of Apache Arrow (IPC)
+    /// Apache Arrow stream (IPC)
     Arrow,
 }
 
 /// What stands for a bucket without samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Filling {
-    /// Nothing
+    /// No row
     None,
     /// A row without a value
     Null,
-    /// The value of the bucket before
+    /// The value of the previous bucket
     Previous,
-    /// A number between those before and behind
+    /// A linear interpolation between the previous and the next bucket
     Linear,
 }
 
@@ -181,23 +198,20 @@ pub struct StatsArgs {
     /// Topic filter
     #[arg(default_value = "#")]
     pub filter: String,
-    /// Only the largest so many topics
+    /// Maximum number of topics, the largest first
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub limit: u32,
     /// Print the API's JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Read a node's data folder instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub source: SourceArgs,
 }
 
 /// `tieline history verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The data folder of a node, which may run
+    /// Data folder of a node. The node may be running
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
     /// Print a JSON object
@@ -208,10 +222,10 @@ pub struct VerifyArgs {
 /// `tieline history repair`.
 #[derive(Debug, Args)]
 pub struct RepairArgs {
-    /// The data folder of a node that does not run
+    /// Data folder of a stopped node
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
     /// Print a JSON object
@@ -226,10 +240,7 @@ pub struct CompactArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Close the days of the data folder of a node that is stopped instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub target: TargetArgs,
 }
 
 /// `tieline history export`.
@@ -237,29 +248,26 @@ pub struct CompactArgs {
 pub struct ExportArgs {
     /// Topic or topic filter
     pub filter: String,
-    /// Start, inclusive: as of query [default: the first value]
+    /// Start (inclusive), as in tieline history query [default: the first value]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// End, exclusive: as of query [default: the present]
+    /// End (exclusive), as in tieline history query [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// What to write
+    /// Format of the files
     #[arg(long, value_enum, default_value_t = FileFormat::Parquet)]
     pub format: FileFormat,
-    /// Leave out edits: what was recorded
+    /// Ignore edits: the values as they were recorded
     #[arg(long)]
     pub raw: bool,
-    /// Folder to write to; it is made where it is not there. An export that was interrupted goes on where it was
+    /// Folder to write to. It is created if it does not exist. An interrupted export continues in it
     #[arg(long, short, value_name = "DIR")]
     pub output: PathBuf,
-    /// Print a JSON object once it is done
+    /// Print a JSON object at the end
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Read a node's data folder instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub source: SourceArgs,
 }
 
 /// `tieline history import`.
@@ -268,14 +276,11 @@ pub struct ImportArgs {
     /// Files (.csv, .json, .parquet), and folders of them
     #[arg(required = true, value_name = "FILE|DIR")]
     pub files: Vec<PathBuf>,
-    /// Print a JSON object once it is done
+    /// Print a JSON object at the end
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub node: HttpArgs,
-    /// Write to the data folder of a node that is stopped instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub target: TargetArgs,
 }
 
 /// What is written to files.
@@ -305,16 +310,16 @@ impl FileFormat {
 pub struct DeleteArgs {
     /// Topic or topic filter
     pub filter: String,
-    /// Start, inclusive: as of query [default: the first value]
+    /// Start (inclusive), as in tieline history query [default: the first value]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// End, exclusive: as of query [default: the present]
+    /// End (exclusive), as in tieline history query [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// Why, for the audit log
+    /// Reason, for the audit log
     #[arg(long, value_name = "TEXT")]
     pub why: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
     /// Print a JSON object

@@ -1,17 +1,17 @@
 //! `tieline history edit`, `annotate`, `edits` and `undo`: what people change of the history, and say of it.
 
+use super::args::{SourceArgs, TargetArgs};
 use super::{ANSWER, expect_history, filter, open_span};
 use crate::answer::say;
 use crate::api::now;
 use crate::api::table::{self, Align, plain};
-use crate::args::HttpArgs;
 use crate::{terminal, uri, who};
 use anyhow::{Result, anyhow};
 use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use tieline_core::Timestamp;
 use tieline_history::HistorySource;
@@ -21,13 +21,13 @@ use tieline_store::{EditKind, EditQuery, Ended};
 /// When an edit has effect.
 #[derive(Debug, Args)]
 pub struct TimeArgs {
-    /// The instant of one sample: a time (RFC 3339), or so long ago, as in -5m
+    /// Time of a single sample (RFC 3339), or a duration before now, for example -5m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     at: Option<String>,
-    /// Start, inclusive: as of query
+    /// Start (inclusive), as in tieline history query
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, required_unless_present = "at")]
     from: Option<String>,
-    /// End, exclusive: as of query [default: the present]
+    /// End (exclusive), as in tieline history query [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<String>,
 }
@@ -39,10 +39,7 @@ pub struct WhereArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    node: HttpArgs,
-    /// Change the data folder of a node that is stopped instead of asking the node; the author is the user of the system
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    target: TargetArgs,
 }
 
 /// `tieline history edit`.
@@ -53,19 +50,19 @@ pub struct EditArgs {
     topic: String,
     #[command(flatten)]
     time: TimeArgs,
-    /// Give the samples another value, as in JSON; what is none is a text
+    /// New value of the samples, as JSON. Anything that is not JSON is taken as a text
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     value: Option<String>,
-    /// Give the samples another quality; with --value or --insert, that of the value
+    /// New quality of the samples; with --value or --insert, the quality of that value
     #[arg(long, value_enum)]
     quality: Option<QualityWord>,
-    /// Leave the samples out of answers
+    /// Hide the samples
     #[arg(long, conflicts_with_all = ["value", "quality", "insert"])]
     exclude: bool,
-    /// Add a sample of this value; needs --at
+    /// Add a sample with this value. Needs --at
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, requires = "at", conflicts_with_all = ["value", "from", "to"])]
     insert: Option<String>,
-    /// Why
+    /// Reason
     #[arg(long, value_name = "TEXT")]
     why: String,
     #[command(flatten)]
@@ -75,11 +72,11 @@ pub struct EditArgs {
 /// A quality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum QualityWord {
-    /// It can be trusted
+    /// The value is right
     Good,
-    /// It may be wrong
+    /// The value may be wrong
     Uncertain,
-    /// It is wrong: aggregates leave it out
+    /// The value is wrong. It is left out of aggregates
     Bad,
 }
 
@@ -88,11 +85,11 @@ enum QualityWord {
 pub struct AnnotateArgs {
     /// Topic
     topic: String,
-    /// What is said
+    /// Text of the annotation
     text: String,
     #[command(flatten)]
     time: TimeArgs,
-    /// Why
+    /// Reason
     #[arg(long, value_name = "TEXT")]
     why: String,
     #[command(flatten)]
@@ -104,7 +101,7 @@ pub struct AnnotateArgs {
 pub struct UndoArgs {
     /// Number of the edit
     id: u64,
-    /// Why
+    /// Reason
     #[arg(long, value_name = "TEXT")]
     why: String,
     #[command(flatten)]
@@ -117,35 +114,32 @@ pub struct EditsArgs {
     /// Topic filter
     #[arg(default_value = "#")]
     filter: String,
-    /// Only those whose time ends behind this: as of query
+    /// Only edits whose time ends after this, as in tieline history query
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
-    /// Only those whose time begins before this: as of query
+    /// Only edits whose time begins before this, as in tieline history query
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<String>,
-    /// Only those of this author
+    /// Only edits of this author
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
-    /// Only those of this kind: value, quality, exclude, insert, annotation
+    /// Only edits of this kind: value, quality, exclude, insert, annotation
     #[arg(long, value_name = "KIND", value_parser = EditKind::ALL.map(|(word, _)| word))]
     kind: Option<String>,
-    /// Only those that are not undone
+    /// Only edits that are not undone
     #[arg(long)]
     active: bool,
-    /// Only those before this number
+    /// Only edits with a smaller number
     #[arg(long, value_name = "ID")]
     before: Option<u64>,
-    /// Most edits
+    /// Maximum number of edits
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     /// Print the API's JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    node: HttpArgs,
-    /// Read a node's data folder instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    source: SourceArgs,
 }
 
 /// Makes an edit.
@@ -199,8 +193,8 @@ fn value_of(text: &str) -> Json {
 }
 
 fn make(body: Map<String, Json>, place: &WhereArgs) -> Result<ExitCode> {
-    let answer: Json = match &place.data {
-        None => who::http(&place.node, Some(ANSWER))?.post("/v1/history/edits", &body)?,
+    let answer: Json = match &place.target.data {
+        None => who::http(&place.target.node, Some(ANSWER))?.post("/v1/history/edits", &body)?,
         Some(data) => {
             let new = history_edit_of(Json::Object(body), author(), now()).map_err(|words| anyhow!("{words}"))?;
             with_folder(data, |source| Ok(source.make_edit(new)?))?
@@ -213,10 +207,10 @@ fn make(body: Map<String, Json>, place: &WhereArgs) -> Result<ExitCode> {
 /// Ends an edit.
 pub fn undo(args: &UndoArgs) -> Result<ExitCode> {
     let place = &args.place;
-    let answer: Json = match &place.data {
+    let answer: Json = match &place.target.data {
         None => {
             let path = format!("/v1/history/edits/{}/undo", args.id);
-            who::http(&place.node, Some(ANSWER))?.post(&path, &json!({ "why": args.why }))?
+            who::http(&place.target.node, Some(ANSWER))?.post(&path, &json!({ "why": args.why }))?
         }
         Some(data) => {
             let end = Ended { who: author(), time: now(), why: args.why.clone() };
@@ -245,7 +239,7 @@ fn author() -> String {
 
 /// Prints edits.
 pub fn edits(args: &EditsArgs) -> Result<ExitCode> {
-    let answer: Json = match &args.data {
+    let answer: Json = match &args.source.data {
         None => {
             let (limit, before) = (args.limit.to_string(), args.before.map(|before| before.to_string()));
             let parameters = [
@@ -258,7 +252,7 @@ pub fn edits(args: &EditsArgs) -> Result<ExitCode> {
                 ("before", before.as_deref()),
                 ("limit", Some(limit.as_str())),
             ];
-            who::http(&args.node, Some(ANSWER))?.get(&uri::path("/v1/history/edits", &parameters))?
+            who::http(&args.source.node, Some(ANSWER))?.get(&uri::path("/v1/history/edits", &parameters))?
         }
         Some(data) => {
             expect_history(data)?;

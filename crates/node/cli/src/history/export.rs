@@ -40,9 +40,9 @@ const TOPICS_MAX: u64 = 1_000_000;
 pub fn export(args: &ExportArgs) -> Result<ExitCode> {
     let filter = filter(&args.filter)?;
     let mut work = Work::begin(args)?;
-    let source = match &args.data {
+    let source = match &args.source.data {
         Some(folder) => Source::Folder(folder_reader(folder)?.or_raw(args.raw)),
-        None => Source::Node(who::http(&args.node, Some(ANSWER))?),
+        None => Source::Node(who::http(&args.source.node, Some(ANSWER))?),
     };
     let topics = source.topics(&filter)?;
     let first = topics.iter().map(|(_, (first, _))| *first).min();

@@ -92,7 +92,7 @@ enum Target {
 
 impl Target {
     fn open(args: &ImportArgs) -> Result<Self> {
-        let Some(data) = &args.data else { return Ok(Self::Node(who::http(&args.node, None)?)) };
+        let Some(data) = &args.target.data else { return Ok(Self::Node(who::http(&args.target.node, None)?)) };
         super::expect_history(data)?;
         let _lock = FolderLock::take(data).map_err(|why| anyhow!("{}: {why}", data.display()))?;
         let writer = HistoryWriter::open(data, HistoryOptions::default())?;

@@ -59,7 +59,7 @@ fn query(args: &HistoryArgs) -> Result<()> {
     if is_binary && args.output.is_none() && io::stdout().is_terminal() {
         bail!("{} is not for a terminal, expected --output FILE or a pipe", format_word(format_of(args)));
     }
-    match &args.data {
+    match &args.source.data {
         Some(folder) => read(folder, args),
         None => ask(args),
     }
@@ -82,7 +82,7 @@ fn ask(args: &HistoryArgs) -> Result<()> {
         ("edited", args.edited.then_some("true")),
         ("raw", args.raw.then_some("true")),
     ]);
-    fetch(&args.node, "/v1/history", &parameters, format, args.output.as_deref())
+    fetch(&args.source.node, "/v1/history", &parameters, format, args.output.as_deref())
 }
 
 /// Writes what a node answers.

@@ -1,8 +1,8 @@
 //! `tieline history states`: how long topics were in each state.
 
+use super::args::SourceArgs;
 use super::{Output, PIECE_BYTES, fetch, filters, folder_reader, span};
 use crate::api::now;
-use crate::args::HttpArgs;
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use std::io::BufWriter;
@@ -18,22 +18,22 @@ pub struct StatesArgs {
     /// Topics or topic filters
     #[arg(required = true, value_name = "TOPIC")]
     topics: Vec<String>,
-    /// Start, inclusive: a time (RFC 3339), a date, 24h for so long before the end, -24h before the present
+    /// Start (inclusive): a time (RFC 3339), a date, a duration before the end (24h), or before now (-24h)
     #[arg(long, value_name = "TIME", default_value = "24h", allow_hyphen_values = true)]
     from: String,
-    /// End, exclusive: a time, a date, 5m or -5m for so long before the present [default: the present]
+    /// End (exclusive): a time, a date, or a duration before now (5m) [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<String>,
-    /// Width of a bucket, as in 1h; 1w, 1mo and 1y are those of a calendar [default: all of the time]
+    /// Length of a bucket, for example 1h. 1w, 1mo and 1y are calendar weeks, months and years [default: the whole time]
     #[arg(long, value_name = "DURATION")]
     every: Option<String>,
-    /// Time zone whose days, weeks, months and years buckets are, as in Europe/Madrid; needs --every [default: UTC]
+    /// Time zone of buckets of days, weeks, months and years, for example Europe/Madrid. Needs --every [default: UTC]
     #[arg(long, value_name = "ZONE", requires = "every")]
     tz: Option<String>,
-    /// Leave out edits: the states that were recorded
+    /// Ignore edits: the values as they were recorded
     #[arg(long)]
     raw: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     /// The same as --format json
@@ -43,16 +43,13 @@ pub struct StatesArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    node: HttpArgs,
-    /// Read a node's data folder instead of asking the node
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    source: SourceArgs,
 }
 
 /// How states are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Columns for eyes
+    /// Table with aligned columns
     Table,
     /// Comma-separated values
     Csv,
@@ -82,7 +79,7 @@ impl StatesArgs {
 
 /// Prints how long states stood.
 pub fn states(args: &StatesArgs) -> Result<()> {
-    match &args.data {
+    match &args.source.data {
         Some(folder) => read(folder, args),
         None => ask(args),
     }
@@ -100,7 +97,7 @@ fn ask(args: &StatesArgs) -> Result<()> {
         ("format", word),
         ("raw", args.raw.then_some("true")),
     ]);
-    fetch(&args.node, "/v1/history/states", &parameters, args.format(), args.output.as_deref())
+    fetch(&args.source.node, "/v1/history/states", &parameters, args.format(), args.output.as_deref())
 }
 
 fn read(folder: &Path, args: &StatesArgs) -> Result<()> {

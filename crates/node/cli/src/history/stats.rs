@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// Prints what a node, or a data folder, has of each topic.
 pub fn stats(args: &StatsArgs) -> Result<ExitCode> {
-    let answer = match &args.data {
+    let answer = match &args.source.data {
         Some(folder) => {
             let filter = filter(&args.filter)?;
             let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
@@ -20,7 +20,7 @@ pub fn stats(args: &StatsArgs) -> Result<ExitCode> {
         None => {
             let limit = args.limit.to_string();
             let parameters = [("topic", Some(args.filter.as_str())), ("limit", Some(&limit))];
-            who::http(&args.node, Some(ANSWER))?.get(&uri::path("/v1/history/stats", &parameters))?
+            who::http(&args.source.node, Some(ANSWER))?.get(&uri::path("/v1/history/stats", &parameters))?
         }
     };
     let mut out = BufWriter::new(io::stdout().lock());

@@ -13,16 +13,16 @@ pub struct TailArgs {
     /// Topics or topic filters
     #[arg(required = true, value_name = "TOPIC")]
     topics: Vec<String>,
-    /// Start: a time (RFC 3339), a date, 10m for so long before the present
+    /// Start: a time (RFC 3339), a date, or a duration before now (10m)
     #[arg(long, value_name = "TIME", default_value = "10m", allow_hyphen_values = true)]
     from: String,
-    /// Leave out edits: the samples that were recorded
+    /// Ignore edits: the samples as they were recorded
     #[arg(long)]
     raw: bool,
-    /// End with the samples of before, and so many more [default: go on]
+    /// Stop after the samples of the past and this number of new ones [default: continue until interrupted]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Print JSON, one object a line
+    /// Print one JSON object for each sample
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -45,8 +45,8 @@ pub fn repair(args: &RepairArgs) -> Result<ExitCode> {
 
 /// Has the days be closed that have ended.
 pub fn compact(args: &CompactArgs) -> Result<ExitCode> {
-    let answer: Json = match &args.data {
-        None => who::http(&args.node, Some(PATIENCE))?.post("/v1/history/compact", &json!({}))?,
+    let answer: Json = match &args.target.data {
+        None => who::http(&args.target.node, Some(PATIENCE))?.post("/v1/history/compact", &json!({}))?,
         Some(data) => {
             expect_history(data)?;
             let _lock = FolderLock::take(data).map_err(|why| anyhow!("{}: {why}", data.display()))?;

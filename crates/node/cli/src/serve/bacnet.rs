@@ -50,7 +50,7 @@ pub fn server(args: &BacnetServerArgs) -> Result<ExitCode> {
 /// The objects of a list: the present value is all that it says of them.
 fn place(file: &Path, list: &ServedPoints) -> Result<Vec<ListedPoint<ObjectId>>, ConfigError> {
     let (mut points, mut findings) = (Vec::new(), Findings::default());
-    for (point, line) in list.points.iter().zip(&list.lines) {
+    for ((point, line), at) in list.points.iter().zip(&list.lines).zip(0..) {
         let mut report = |key: &str, found: String, expected: &str| {
             let line = usize::try_from(*line).unwrap_or(usize::MAX);
             let (file, key, expected) = (file.display().to_string(), key.to_owned(), expected.to_owned());
@@ -66,7 +66,13 @@ fn place(file: &Path, list: &ServedPoints) -> Result<Vec<ListedPoint<ObjectId>>,
         } else if points.iter().any(|known: &ListedPoint<ObjectId>| known.place == object) {
             report("index", format!("{object} a second time"), "each object once");
         } else {
-            points.push(listed(point, object));
+            let served = listed(point, object);
+            let (start, curve) = (list.model.start(at), list.model.bounds(at));
+            let wrong = served.check_states(start, curve).filter(|_| object.object_type().is_multi_state());
+            if let Some((column, state, expected)) = wrong {
+                report(column, format!("the state {state}"), &expected);
+            }
+            points.push(served);
         }
     }
     if findings.is_empty() { Ok(points) } else { Err(ConfigError(findings.sorted())) }

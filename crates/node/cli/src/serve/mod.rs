@@ -20,7 +20,7 @@ use std::sync::mpsc as blocking;
 use tieline_core::{Now, Value};
 use tieline_net::{Clock, Counters, Shard, ShardThread};
 use tieline_node::config::{
-    ConfigError, Findings, PointConfig, ProtocolName, ServedFaults, ServedPoints, ValueKind, read_served_faults,
+    ConfigError, Findings, PointConfig, ProtocolName, ServedFaults, ServedPoints, read_served_faults,
     read_served_points,
 };
 use tieline_outstation::points::{Faults, ListedPoint, WrittenPoint};
@@ -49,7 +49,6 @@ fn load_faults(file: Option<&Path>, protocol: ProtocolName, points: &[PointConfi
 /// A point of a list at its place.
 fn listed<P>(point: &PointConfig, place: P) -> ListedPoint<P> {
     let limits = point.control.as_ref().filter(|control| control.min.is_some() || control.max.is_some());
-    let states = point.states.as_ref().filter(|_| point.kind == ValueKind::Bool);
     ListedPoint {
         name: point.name.as_str().into(),
         place,
@@ -58,7 +57,7 @@ fn listed<P>(point: &PointConfig, place: P) -> ListedPoint<P> {
         is_writable: point.control.is_some(),
         limits: limits.and_then(|control| control.limits(point.scale, point.offset)),
         unit: point.unit.as_str().into(),
-        states: states.map(|states| [states.off.clone(), states.on.clone()]),
+        states: point.states.as_ref().map(|states| [states.off.clone(), states.on.clone()]),
         description: point.description.as_str().into(),
     }
 }

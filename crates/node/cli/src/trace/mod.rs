@@ -78,8 +78,8 @@ fn shown(line: &Json) -> String {
         _ => "·",
     };
     let mut shown = format!("{} {arrow} ", text("time"));
-    if text("connection") == "urgent" {
-        shown.push_str("urgent: ");
+    if !matches!(text("connection"), "" | "main") {
+        shown.push_str(&format!("{}: ", text("connection")));
     }
     shown.push_str(text("summary"));
     if let Some(error) = line["error"].as_str() {
@@ -114,6 +114,8 @@ mod tests {
             "details": ["one", "two"],
         });
         assert_eq!(shown(&event), "T · urgent: device away; error: no answer in time\n  one\n  two");
+        let standby = json!({ "time": "T", "kind": "sent", "connection": "standby2", "summary": "TESTFR act" });
+        assert_eq!(shown(&standby), "T → standby2: TESTFR act");
     }
 
     #[test]

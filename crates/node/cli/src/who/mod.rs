@@ -4,7 +4,7 @@ pub mod args;
 pub mod target;
 
 use crate::context::store::Store;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use args::{HttpArgs, MqttArgs};
 use std::time::Duration;
 use target::{Server, Target, resolve};
@@ -38,7 +38,11 @@ fn credentials(target: &Target) -> Result<Option<(String, String)>> {
 /// What connections over TLS are made with.
 fn tls(target: &Target) -> Result<ClientTls> {
     let identity = target.cert.as_deref().zip(target.key.as_deref());
-    Ok(ClientTls::load(target.ca.as_deref(), identity)?)
+    ClientTls::load(target.ca.as_deref(), identity).map_err(|error| match target.ca {
+        Some(_) => error.into(),
+        // A machine without authorities of its own.
+        None => anyhow!("{error}; --ca names a file with them"),
+    })
 }
 
 /// Who names certificates means TLS: an address without it is a mistake that would show passwords to the network.

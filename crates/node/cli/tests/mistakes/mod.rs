@@ -17,7 +17,7 @@ const fn mistake(line: &'static str, code: i32, told: &'static str) -> Mistake {
     Mistake { line, code, told }
 }
 
-const MISTAKES: [Mistake; 32] = [
+const MISTAKES: [Mistake; 33] = [
     // The wrong port.
     mistake(
         "status --http {mqtt}",
@@ -63,6 +63,11 @@ const MISTAKES: [Mistake; 32] = [
         "config check {folder}/points.csv",
         1,
         "points.csv: found comma-separated values (CSV), expected a TOML file",
+    ),
+    mistake(
+        "config check --config {folder}/node.log",
+        1,
+        "node.log: found a text that is no configuration: \"2026-11-20 INFO began\", expected a TOML file",
     ),
     mistake("config check --config {folder}/none.toml", 1, "none.toml: found no such file, expected a TOML file"),
     mistake("config check {folder}", 1, "found a folder, expected a TOML file"),
@@ -110,6 +115,7 @@ const MISTAKES: [Mistake; 32] = [
 fn files(folder: &Path) {
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
     write("points.csv", "name,type,index\nbreaker,binary,0\n");
+    write("node.log", &"2026-11-20 INFO began\n".repeat(100));
     write("headless.csv", "breaker,binary,0\ncurrent,analog,1\n");
     write("semicolons.csv", "name;type;index\nbreaker;binary;0\n");
     for list in ["headless", "semicolons", "lost"] {

@@ -36,7 +36,8 @@ use crate::store::{
 use compaction::{Compacted, Compaction};
 use live::Live;
 use migration::Mover;
-use policy::{Cutoffs, Policy};
+pub(crate) use policy::Cutoffs;
+use policy::Policy;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::{Storage, Timestamp};
@@ -82,6 +83,8 @@ pub(crate) struct Columns<S> {
     places: Vec<usize>,
     /// When all closed days were looked at last.
     planned_at: Option<Timestamp>,
+    /// When edits of samples that are too old were looked for last.
+    edits_at: Option<Timestamp>,
     by_rules: ByRules,
     /// Samples that were removed with the day that was written last.
     removed_with_days: u64,
@@ -152,6 +155,7 @@ impl<S: Storage> Columns<S> {
             has_rules: false,
             places: Vec::new(),
             planned_at: None,
+            edits_at: None,
             by_rules: ByRules::default(),
             removed_with_days: 0,
             mover,

@@ -190,6 +190,11 @@ impl Cutoffs {
         self.at(self.policy.place(topic))
     }
 
+    /// After which time samples of no topic are too old.
+    pub(crate) fn highest(&self) -> Option<Timestamp> {
+        self.by_age.iter().copied().max().flatten().max(self.floor)
+    }
+
     /// Before which time samples of all topics are too old.
     pub(crate) fn lowest(&self) -> Option<Timestamp> {
         // None is lower than any time.

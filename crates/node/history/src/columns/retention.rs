@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! chunks that are too old ─▶ removed from the index     files without chunks ─▶ removed
+//! edits of what is too old ─▶ ended and erased
 //! closed days ─ another plan is due than they went through ─▶ written again (`compaction`), or noted where nothing is to be done
 //! ```
 //!
@@ -19,7 +20,7 @@ use tieline_store::Outdated;
 
 /// How far bounds of age move before chunks are looked for that are behind them.
 const CUTOFF_STEP: Duration = Duration::from_secs(60);
-/// How often closed days are looked at.
+/// How often closed days are looked at, and edits of samples that are too old.
 const PLANNED_EVERY: Duration = Duration::from_secs(600);
 /// Days whose topics are looked at in one step.
 const STEP_DAYS: usize = 32;
@@ -60,7 +61,25 @@ impl<S: Storage> Columns<S> {
         }
         let more = step.more || (by_size.is_some() && step.removed > 0);
         self.is_removing = more;
+        if !more {
+            self.retire_edits(now);
+        }
         Ok(Retained { removed: removed + step.removed, more })
+    }
+
+    /// Ends edits whose samples are too old, and erases what they give: nothing shows them any more.
+    fn retire_edits(&mut self, now: Timestamp) {
+        let is_known = |last: Timestamp| now >= last && now < last.later(PLANNED_EVERY);
+        if self.edits_at.is_some_and(is_known) {
+            return;
+        }
+        self.edits_at = Some(now);
+        match self.live.edits().retire(&self.data, &self.cutoffs, now) {
+            Ok(0) => {}
+            Ok(edits) => tracing::info!(edits, "edits of samples that are too old were ended"),
+            // Samples go all the same.
+            Err(error) => tracing::warn!(%error, "edits of samples that are too old were not ended"),
+        }
     }
 
     fn remove_outdated(&mut self, samples_max: u64) -> Result<Retained, StoreError> {
@@ -108,7 +127,7 @@ impl<S: Storage> Columns<S> {
         tracing::info!(rules = rules.len(), "rules of retention of the history");
         self.policy = Policy { rules, others };
         self.places.clear();
-        (self.cut_at, self.planned_at) = (None, None);
+        (self.cut_at, self.planned_at, self.edits_at) = (None, None, None);
         if given.is_some() {
             self.index.set_rules(&self.policy.words())?;
         }

@@ -405,6 +405,60 @@ fn old_samples_go() {
 }
 
 #[test]
+fn edits_end_with_their_samples() {
+    let mut stored = ramp();
+    let edit = |topic: &str, (from, to): (i64, i64), kind: EditKind| NewEdit {
+        topic: Topic::new(topic).unwrap(),
+        kind,
+        from: at(from),
+        to: at(to),
+        value: (kind == EditKind::Insert).then_some(Value::Int(7)),
+        quality: None,
+        text: (kind == EditKind::Annotation).then(|| "lightning".to_owned()),
+        who: "anna".into(),
+        made: at(30_000),
+        why: "read by hand".into(),
+    };
+    let edits = [
+        edit("a", (500, 501), EditKind::Insert),
+        edit("a", (600, 700), EditKind::Annotation),
+        edit("a", (19_000, 21_000), EditKind::Exclude),
+        edit("a", (25_000, 25_001), EditKind::Insert),
+        // Of a topic that has nothing else.
+        edit("z", (500, 501), EditKind::Insert),
+    ];
+    for edit in edits {
+        stored.source.make_edit(edit).unwrap();
+    }
+    let ended = |stored: &Stored| {
+        let all = EditQuery {
+            topics: Filter::new("#").unwrap(),
+            from: at(i64::MIN),
+            to: at(i64::MAX),
+            who: None,
+            kind: None,
+            active: None,
+            before: None,
+            limit: 10,
+        };
+        let mut trail = stored.source.edits(&all).unwrap().0;
+        trail.reverse();
+        assert!(trail.iter().all(|record| record.edit.who == "anna" && record.edit.why == "read by hand"));
+        let is_gone =
+            |record: &EditRecord| record.is_erased && record.edit.value.is_none() && record.edit.text.is_none();
+        assert!(trail.iter().all(|record| record.ended.is_some() == is_gone(record)), "{trail:?}");
+        trail.iter().filter(|record| record.ended.is_some()).map(|record| record.id).collect::<Vec<_>>()
+    };
+    let retention = Retention { age: Some(Duration::from_micros(10_000)), bytes: None };
+    while stored.store.retain(&retention, at(30_000), 1_000).unwrap().more {}
+    assert_eq!(ended(&stored), [1, 2, 5]);
+    // What counts against the limits is known at once.
+    assert_eq!(stored.source.live().edits().counters(stored.folder.path()).0, 2);
+    while stored.store.retain(&retention, at(2_000_000_000), 1_000).unwrap().more {}
+    assert_eq!(ended(&stored), [1, 2, 3, 4, 5]);
+}
+
+#[test]
 fn the_oldest_samples_go_beyond_a_size() {
     let mut store = stored(&[]);
     let values = (0..60_000_i64).map(|n| entry(3, "a", n * 1_000_000, (n * 7919 % 60_013) as f64 * 0.3, Quality::GOOD));

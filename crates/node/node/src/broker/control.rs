@@ -166,7 +166,7 @@ fn answering<T: Serialize + 'static>(reply: Reply) -> Callback<T> {
 }
 
 fn body<T: DeserializeOwned>(payload: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(payload).map_err(|error| error.to_string())
+    tieline_service::json::read(payload).map_err(|error| error.to_string())
 }
 
 fn text(answer: &impl Serialize) -> String {

@@ -216,6 +216,17 @@ fn a_configuration_that_is_none_is_told_once() {
     let named = "comma-separated values (CSV), expected a TOML file; point lists are named in it by the devices that they \
                  are of, as in points = \"relay1.csv\"";
     assert_eq!(told(), expect(named));
+    std::fs::write(&file, "09:36:00 INFO node: began name=demo\n".repeat(1000)).unwrap();
+    let other = "a text that is no configuration: \"09:36:00 INFO node: began name=demo\", expected a TOML file: tables, as \
+                 in [name], and keys, as in name = value";
+    assert_eq!(told(), expect(other));
+    // What looks like TOML, and is none: the first few errors, and how many more there are.
+    std::fs::write(&file, "level=info said=a b\n".repeat(1000)).unwrap();
+    let lines = told();
+    let lines: Vec<_> = lines.lines().collect();
+    assert_eq!(lines.len(), 7, "{lines:#?}");
+    assert!(lines[5].contains(" more places of invalid TOML, the first of them here"), "{lines:#?}");
+    assert_eq!(lines[6], "6 errors in the configuration");
     std::fs::write(&file, "# mine\n[node]\nname = 'a,b'\n").unwrap();
     assert_eq!(load(&file, Checks::NONE).unwrap().node.name, "a,b");
 }

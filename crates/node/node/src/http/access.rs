@@ -75,7 +75,7 @@ impl Caller {
         match self {
             Self::Everyone => Reach::All,
             Self::Unauthenticated => Reach::Nothing,
-            Self::User(known) => known.rules.reach(filter, known.names()),
+            Self::User(known) => known.rules.reach(Verb::Read, filter, known.names()),
         }
     }
 
@@ -352,8 +352,7 @@ impl<S: Send + Sync> FromRequest<S> for Login {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let body = axum::body::Bytes::from_request(request, state).await;
-        let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        let body = super::body::whole(request, state).await?;
         let text = std::str::from_utf8(&body).unwrap_or_default();
         Ok(Self { user: member(text, "user"), password: member(text, "password"), to: member(text, "to") })
     }

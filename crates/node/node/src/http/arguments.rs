@@ -1,5 +1,6 @@
 //! What handlers take besides parameters: topics in paths, conditions in headers, a value as a body.
 
+use super::body;
 use super::problem::Problem;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -19,6 +20,11 @@ pub fn wrong(name: &str, found: &str, expected: &str) -> Problem {
 /// A parameter whose own kind says what is wrong with it.
 pub fn illegal(name: &str, found: &str, error: &impl std::error::Error) -> Problem {
     Problem::bad_request(format!("{name} is {found:?}: {error}"))
+}
+
+/// A part of a path that is no text.
+fn undecodable(name: &str) -> Problem {
+    Problem::bad_request(format!("{name} in the path: found bytes that are not UTF-8, expected UTF-8, percent-encoded"))
 }
 
 /// Which topics a path may name.
@@ -51,7 +57,7 @@ impl<N, S: Send + Sync> FromRequestParts<S> for TopicAt<N> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        let Path(text) = path.map_err(|error| Problem::bad_request(format!("the topic: {}", error.body_text())))?;
+        let Path(text) = path.map_err(|_| undecodable("the topic"))?;
         let topic = Topic::new(&text).map_err(|error| illegal("the topic", &text, &error))?;
         Ok(Self { topic, which: PhantomData })
     }
@@ -78,7 +84,7 @@ impl<S: Send + Sync> FromRequestParts<S> for EditAt {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        let Path(text) = path.map_err(|error| Problem::bad_request(format!("the edit: {}", error.body_text())))?;
+        let Path(text) = path.map_err(|_| undecodable("the edit"))?;
         text.parse().map(Self).map_err(|_| wrong("the edit", &text, "the number of one"))
     }
 }
@@ -175,8 +181,7 @@ impl<S: Send + Sync> FromRequest<S> for Payload {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let read = Bytes::from_request(request, state).await;
-        let bytes = read.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        let bytes = body::whole(request, state).await?;
         match bytes.is_empty() {
             true => Err(Problem::bad_request("the body is empty, expected the value; DELETE removes one")),
             false => Ok(Self(bytes)),

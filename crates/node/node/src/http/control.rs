@@ -38,7 +38,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let super::body::Json(json) = super::body::Json::<serde_json::Value>::from_request(request, state).await?;
-        Ok(Self(serde_json::from_value(json).map_err(|error| error.to_string())))
+        Ok(Self(tieline_service::json::read_value(json).map_err(|error| error.to_string())))
     }
 }
 

@@ -23,23 +23,19 @@ pub fn routes() -> Routes<Protected> {
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
     routes
-        .get(
-            "/v1/topics",
-            topics::list,
-            Op::new("topics", "Topics with their last values, in the order of their names"),
-        )
+        .get("/v1/topics", topics::list, Op::new("topics", "List topics with their last values, sorted by name"))
         .get(
             "/v1/topics/{*topic}",
             values::one,
-            Op::new("topic", "The last value of one topic")
+            Op::new("topic", "Get the last value of a topic")
                 .says(200, "The topic, or its events")
-                .problem(404, "No such topic has a value, or keeps events"),
+                .problem(404, "The topic has no value, or has no events"),
         )
         .put(
             "/v1/topics/{*topic}",
             values::put,
-            Op::new("put_topic", "Sets the value of a topic; answered when it is stored")
-                .says(200, "Done and stored")
+            Op::new("put_topic", "Set the value of a topic. The answer is sent when the value is stored")
+                .says(200, "The change is stored")
                 .problem(400, "The topic, a header or the body is wrong")
                 .problem(422, NOT_HELD)
                 .problem(507, FULL),
@@ -47,19 +43,19 @@ fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
         .delete(
             "/v1/topics/{*topic}",
             values::remove,
-            Op::new("remove_topic", "Removes the value of a topic; answered when it is stored")
-                .says(200, "Done and stored")
-                .problem(404, "No such topic has a value")
+            Op::new("remove_topic", "Remove the value of a topic. The answer is sent when the change is stored")
+                .says(200, "The change is stored")
+                .problem(404, "The topic has no value")
                 .problem(507, FULL),
         )
-        .get("/v1/live", topics::live, Op::new("live", "Changes as they come, as server-sent events").about(LIVE))
+        .get("/v1/live", topics::live, Op::new("live", "Stream changes of values as server-sent events").about(LIVE))
         .post(
             "/v1/publish",
             topics::publish,
-            Op::new("publish", "Publishes to a topic; answered when it is stored")
-                .says(200, "Taken")
+            Op::new("publish", "Publish a value to a topic. The answer is sent when the value is stored")
+                .says(200, "The value is stored")
                 .problem(400, "The body is no JSON, or the topic is wrong")
-                .problem(422, "A member is missing or of the wrong type; or the value is not what the topic may hold")
+                .problem(422, "A member is missing or of the wrong type; or the topic does not accept the value")
                 .problem(507, FULL),
         )
 }
@@ -69,50 +65,50 @@ fn of_history(routes: Routes<Protected>) -> Routes<Protected> {
         .get(
             "/v1/history",
             history::query,
-            Op::new("history", "Recorded values of a topic, or of all topics that a filter selects")
-                .says(200, "Rows in the order of time")
+            Op::new("history", "Query recorded values of topics")
+                .says(200, "The recorded values, sorted by time")
                 .problem(503, "History is off or cannot be read, or too much is under way"),
         )
         .put(
             "/v1/history",
             history_import::import,
-            Op::new("importHistory", "Stores samples of the past; answered when they are stored")
-                .about("A sample that the history has already, with the same topic, time, value and quality, counts once: a call \
-                        can be repeated. Last values do not change, and subscribers are not told.")
+            Op::new("importHistory", "Import samples of the past. The answer is sent when they are stored")
+                .about("A sample with the same topic, time, value and quality as a stored one is ignored: a call can be repeated. \
+                        Last values do not change, and subscribers get no message.")
                 .problem(400, "The body is no JSON, or a sample is wrong; detail has its number")
                 .problem(507, FULL),
         )
         .delete(
             "/v1/history",
             history_deletion::delete,
-            Op::new("deleteHistory", "Deletes recorded values; answered when their bytes are gone from the store")
-                .about("The audit log gets a record before and after. The last value of a topic is no part of the history and stays.")
+            Op::new("deleteHistory", "Delete recorded values. The answer is sent when their bytes are overwritten")
+                .about("The audit log gets a record before and after the deletion. The last value of a topic is not part of the history and is kept.")
                 .problem(400, "A time is wrong"),
         )
         .post(
             "/v1/history/compact",
             history_compaction::compact,
-            Op::new("compactHistory", "Closes the days that have ended, without waiting for late samples; answered when it is done")
-                .about("The audit log gets a record. Each day, UTC, becomes one Parquet file.")
+            Op::new("compactHistory", "Write each day that has ended to a Parquet file now, without waiting for late samples")
+                .about("Days are UTC days. The answer is sent when the files are written. The audit log gets a record.")
                 .problem(503, "History is off or cannot be written, or the clock is in doubt"),
         )
         .get(
             "/v1/history/stats",
             history_stats::stats,
-            Op::new("historyStats", "Samples and bytes of the topics that a filter selects, the largest first")
+            Op::new("historyStats", "Number of samples and bytes of each topic, the largest first")
                 .problem(503, "History is off or cannot be read, or too much is under way"),
         )
         .get(
             "/v1/history/tail",
             history_tail::tail,
-            Op::new("historyTail", "Samples from a time on, and then each as it is recorded, as server-sent events")
+            Op::new("historyTail", "Stream samples since a time, then each new sample, as server-sent events")
                 .about(TAIL)
                 .problem(503, "History is off or cannot be read, or there are enough readers"),
         )
         .get(
             "/v1/history/states",
             history_states::query,
-            Op::new("historyStates", "How long topics were in each state")
+            Op::new("historyStates", "How long topics had each of their values")
                 .about(STATES)
                 .says(200, "States, by topic and bucket")
                 .problem(
@@ -127,27 +123,27 @@ fn of_edits(routes: Routes<Protected>) -> Routes<Protected> {
         .get(
             "/v1/history/edits",
             history_edits::list,
-            Op::new("historyEdits", "Edits and annotations of history, the newest first")
-                .about("Those that were undone are among them: none is ever removed. A page may have fewer than limit.")
+            Op::new("historyEdits", "List edits and annotations of the history, the newest first")
+                .about("The list includes edits that were undone: no edit is ever removed from it. A page may have fewer entries than limit.")
                 .problem(400, "A parameter is wrong")
                 .problem(503, "History is off or cannot be read, or too much is under way"),
         )
         .post(
             "/v1/history/edits",
             history_edits::make,
-            Op::new("editHistory", "Edits recorded values, or adds an annotation; what was recorded stays as it is")
+            Op::new("editHistory", "Correct recorded values, or add an annotation. The recorded values are kept")
                 .about(EDITS)
                 .problem(400, "The body is no JSON, or a member is wrong")
                 .problem(503, "History is off or cannot be read")
-                .problem(507, "There are as many edits as may be, or the disk is full"),
+                .problem(507, "The limit of edits is reached, or the disk is full"),
         )
         .post(
             "/v1/history/edits/{id}/undo",
             history_edits::undo,
-            Op::new("undoHistoryEdit", "Ends an edit or an annotation; it stays in the list of edits")
+            Op::new("undoHistoryEdit", "Undo an edit or an annotation. It stays in the list of edits")
                 .about("The audit log gets a record.")
                 .problem(404, "There is no such edit")
-                .problem(409, "It is undone already")
+                .problem(409, "The edit is already undone")
                 .problem(503, "History is off or cannot be read")
                 .problem(507, "The disk is full"),
         )
@@ -155,91 +151,97 @@ fn of_edits(routes: Routes<Protected>) -> Routes<Protected> {
 
 fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
     routes
-        .get("/v1/devices", devices::list, Op::new("devices", "Devices with their health"))
+        .get("/v1/devices", devices::list, Op::new("devices", "List devices with their health"))
         .get(
             "/v1/devices/{*topic}",
             devices::one,
-            Op::new("device", "One device with its points").problem(404, "No such device"),
+            Op::new("device", "Get a device with its points").problem(404, "No such device"),
         )
-        .get("/v1/points", devices::points, Op::new("points", "What is configured about points"))
+        .get("/v1/points", devices::points, Op::new("points", "List the configuration of points"))
         .get(
             "/v1/trace/{*topic}",
             trace::trace,
-            Op::new("trace", "What a device and the node said to each other, message by message")
+            Op::new("trace", "Get the messages between the node and a device")
                 .about(TRACE)
                 .says(200, "Lines, events or a capture")
-                .problem(404, "There is no such device, or it has not gone away")
-                .problem(409, "The device is not traced, not on the disk, or has no connection to capture")
-                .problem(503, "The node is stopping or busy, or enough readers follow the device"),
+                .problem(404, "The device does not exist, or it was never away")
+                .problem(
+                    409,
+                    "The device is not traced, its trace is not on the disk, or it has no connection to capture",
+                )
+                .problem(503, "The node is stopping or busy, or the limit of readers of the device is reached"),
         )
-        .post("/v1/command", command::command, Op::new("command", "Operates a point and waits for what became of it"))
+        .post("/v1/command", command::command, Op::new("command", "Command a point, and wait for the result"))
         .get(
             "/v1/audit",
             command::audit,
-            Op::new("audit", "Commands and what became of them, refusals, and changes of rights, newest first"),
+            Op::new(
+                "audit",
+                "Read the audit log: commands and their results, refusals, and changes of rights, the newest first",
+            ),
         )
 }
 
 fn of_control(routes: Routes<Protected>) -> Routes<Protected> {
     routes
-        .get("/v1/reservations", control::reservations, Op::new("reservations", "Reservations, by name"))
+        .get("/v1/reservations", control::reservations, Op::new("reservations", "List reservations, sorted by name"))
         .post_at_most(
             control::CALL_BYTES_MAX,
             "/v1/reservations",
             control::reserve,
-            Op::new("reserve", "Reserves devices for a time; answered when it is stored").about(RESERVE),
+            Op::new("reserve", "Reserve devices for a time. The answer is sent when the reservation is stored").about(RESERVE),
         )
         .post(
             "/v1/reservations/renew",
             control::renew,
-            Op::new("renewReservation", "Renews the leases of the holder of a reservation"),
+            Op::new("renewReservation", "Renew the leases of the holder of a reservation"),
         )
         .post(
             "/v1/reservations/cancel",
             control::cancel,
-            Op::new("cancelReservation", "Ends a reservation; what was commanded under it is reverted"),
+            Op::new("cancelReservation", "End a reservation. The points that were commanded under it are reverted"),
         )
         .post_at_most(
             control::CALL_BYTES_MAX,
             "/v1/set",
             control::set,
-            Op::new("set", "Sets many points, devices at the same time, and waits for what became of each"),
+            Op::new("set", "Set many points, and wait for the result of each. Devices are commanded in parallel"),
         )
         .post_at_most(
             control::CALL_BYTES_MAX,
             "/v1/revert",
             control::revert,
-            Op::new("revert", "Reverts points and devices, and waits for what became of each"),
+            Op::new("revert", "Revert points and devices, and wait for the result of each"),
         )
         .post_at_most(
             control::CALL_BYTES_MAX,
             "/v1/get",
             control::get,
-            Op::new("get", "Last values of many topics").says(200, "The values, and why some topics have none"),
+            Op::new("get", "Get the last values of many topics").says(200, "The values; for each topic without a value, the reason"),
         )
-        .get("/v1/overrides", control::overrides, Op::new("overrides", "Overrides that are on"))
+        .get("/v1/overrides", control::overrides, Op::new("overrides", "List active overrides"))
         .post(
             "/v1/overrides",
             control::override_on,
-            Op::new("overrideOn", "Takes devices or points from all programs; answered when it is stored")
+            Op::new("overrideOn", "Override devices or points: programs cannot command them. The answer is sent when the override is stored")
                 .about(OVERRIDE),
         )
-        .post("/v1/overrides/off", control::override_off, Op::new("overrideOff", "Ends an override, or all of them"))
+        .post("/v1/overrides/off", control::override_off, Op::new("overrideOff", "End one override, or all overrides"))
 }
 
 fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
     routes
-        .get("/v1/status", status::status, Op::new("status", "What the node is and how it is doing"))
-        .get("/v1/sessions", sessions::sessions, Op::new("sessions", "MQTT clients that are connected, in an order"))
+        .get("/v1/status", status::status, Op::new("status", "Get the state and the counters of the node"))
+        .get("/v1/sessions", sessions::sessions, Op::new("sessions", "List connected MQTT clients"))
         .get(
             "/v1/busiest",
             sessions::busiest,
-            Op::new("busiest", "Topics with the most updates over the last window, of those that may be read"),
+            Op::new("busiest", "List the topics with the most updates in the last window, of those that the user may read"),
         )
         .get(
             "/v1/derived",
             derived::list,
-            Op::new("derived", "Series that are calculated from series: their state, progress and last results"),
+            Op::new("derived", "List derived series with their state, progress and last results"),
         )
         .post(
             "/v1/reload",
@@ -266,35 +268,34 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
         .get(
             "/v1/backup",
             backups::backup,
-            Op::new("backup", "Everything that the data folder holds, as it is now: a tar archive")
+            Op::new("backup", "Make a backup of the data folder: a tar archive")
                 .says(200, "The archive")
-                .about("It is whole where its last entry, backup.json, lists all files before it, with their sums (SHA-256).")
+                .about("The archive is complete if its last entry, backup.json, lists all files before it with their SHA-256.")
                 .problem(409, "Another backup is under way"),
         )
-        .get("/v1/clock", clock::show, Op::new("clock", "What the node's clock says, and whether it is believed"))
+        .get("/v1/clock", clock::show, Op::new("clock", "Get the time of the node, and whether the node trusts it"))
         .post(
             "/v1/clock",
             clock::confirm,
             Op::new(
                 "confirmClock",
-                "Confirm the node's clock, which says something far from what is known: what is removed or expired by \
-                 age goes on",
+                "Confirm the clock of the node after it was found in doubt. Removal and expiry by age then continue",
             )
             .problem(400, "The body is no JSON, or the time cannot be read")
-            .problem(409, "The two clocks differ; detail has both"),
+            .problem(409, "The clock of the node and the time in the body differ; detail has both"),
         )
-        .get("/v1/openapi.json", document, Op::new("openapi", "This document").says(200, "OpenAPI 3.1"))
+        .get("/v1/openapi.json", document, Op::new("openapi", "Get this document").says(200, "OpenAPI 3.1"))
         .get(
             "/metrics",
             metrics::metrics,
-            Op::new("metrics", "Counters for Prometheus").says(200, "Exposition format 0.0.4"),
+            Op::new("metrics", "Get metrics in the text format of Prometheus").says(200, "Exposition format 0.0.4"),
         )
         .get(
             "/healthz",
             status::health,
-            Op::new("healthz", "Whether the node can do its work")
-                .says(200, "It can")
-                .says(503, "Something needs a person; or the node is stopping"),
+            Op::new("healthz", "Check the health of the node")
+                .says(200, "The node works")
+                .says(503, "Something needs attention, or the node is stopping"),
         )
 }
 
@@ -303,43 +304,42 @@ fn of_login(routes: Routes<Protected>) -> Routes<Protected> {
         .get(
             "/v1/me",
             access::me,
-            Op::new("me", "Who the caller is, its roles, and what it may see")
-                .says(200, "The user; null where nobody has to show who it is"),
+            Op::new("me", "Get the user of this request, with roles and rights")
+                .says(200, "The user; null if no users are configured"),
         )
-        .get("/login", access::login_page, Op::new("loginPage", "The page that asks who one is").page(200, "The page"))
+        .get("/login", access::login_page, Op::new("loginPage", "Get the login page").page(200, "The page"))
         .post_at_most(
             access::FORM_BYTES_MAX,
             "/login",
             access::login,
-            Op::new("login", "Logs in; a cookie comes back")
+            Op::new("login", "Log in with a form. The answer sets a cookie")
                 .says(303, "Logged in")
-                .page(401, "The page again: the user or the password is wrong, or it cannot be checked now")
-                .page(403, "The page again: the user has no role; or a foreign page asked"),
+                .page(401, "The login page: the user or the password is wrong, or cannot be checked now")
+                .page(403, "The login page: the user has no role, or the request comes from a foreign page"),
         )
-        .post("/logout", access::logout, Op::new("logout", "Forgets a login").says(303, "Logged out"))
+        .post("/logout", access::logout, Op::new("logout", "Log out").says(303, "Logged out"))
 }
 
-const LIVE: &str = "First the last values, in several events, then changes, conflated by topic, at most ten events a \
-    second (event: update, LiveUpdate). Each second the node's time, said by the thread that owns the values: without \
-    one for some seconds, what was sent is old (event: beat, LiveBeat). With group: counts of values by quality, in \
-    all and of the groups, when they change (event: counts, LiveCounts).";
-const STATES: &str = "A state stands from its sample until the next one, and the last one until the end. After a sample of bad \
-    quality it is unknown.";
-const TAIL: &str = "Samples of before come in order of time, then the event live, then each sample in the order in which it is \
-    recorded: none is missing between the two, and none is there twice. Up to 1,000,000 samples of before.";
-const TRACE: &str = "Needs the right to administer the device's topic. Lines are TraceLine, one JSON object a line; with \
-    follow, server-sent events (event: line), first those of the last minute, then each as it comes.";
-const RESERVE: &str = "Needs the right to command the devices, and with the priority HIGH to administer them. The answer is \
-    in the words of VOLTTRON's actuator agent.";
-const OVERRIDE: &str = "Needs the right to administer all that the pattern selects. Commands are refused with the reason \
-    override until it ends.";
-const RELOAD: &str = "Devices that have not changed are not touched: they keep their connections, their values and the times \
-    of their polls. Topics of devices and points that are gone are removed; history stays. What cannot be reloaded is named \
-    in restart_needed.";
-const NOT_HELD: &str = "The value is not what the topic may hold";
-const EDITS: &str = "Answers show the edited values from then on, and the recorded ones with raw=true. Edits apply in the order in which \
-                     they were made. The audit log gets a record.";
-const FULL: &str = "The tree or history is full";
+const LIVE: &str = "The stream begins with the last values, in several events. Changes follow, conflated by topic, at most ten events a \
+    second (event: update, LiveUpdate). Each second there is an event with the time of the node: if there is none for some \
+    seconds, the values are old (event: beat, LiveBeat). With group, there are counts of values by quality, of all topics and of \
+    each group, when they change (event: counts, LiveCounts).";
+const STATES: &str = "A value counts from its sample until the next one, the last value until the end. After a sample of bad quality the \
+    value is unknown.";
+const TAIL: &str = "Samples of the past are sent in the order of time, up to 1,000,000. Then there is the event live, then each new sample in \
+    the order in which it is recorded. No sample between the two is missing or sent twice.";
+const TRACE: &str = "Needs admin on the topic of the device. Each line is a JSON object (TraceLine). With follow, the lines are server-sent \
+    events (event: line): first those of the last minute, then each new one.";
+const RESERVE: &str = "Needs command on the devices, and admin on them for the priority HIGH. The answer has the format of VOLTTRON's actuator \
+    agent.";
+const OVERRIDE: &str = "Needs admin on all topics that the pattern selects. Until the override ends, commands are refused with the reason \
+    override.";
+const RELOAD: &str = "Devices that have not changed keep their connections, their values and the times of their polls. Topics of removed \
+    devices and points are removed; their history is kept. restart_needed names changed settings that need a restart.";
+const NOT_HELD: &str = "The topic does not accept this value";
+const EDITS: &str = "Queries return the edited values, and the recorded values with raw=true. Edits apply in the order in which they were \
+                     made. The audit log gets a record.";
+const FULL: &str = "The limit of topics is reached, or the history is full";
 
 async fn document(_: Public) -> Written<Json> {
     Written::new(openapi())

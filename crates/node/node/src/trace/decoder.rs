@@ -14,7 +14,16 @@ pub trait Decoder: Send {
 
     /// How its messages go into a capture.
     fn capture(&self) -> Capture;
+
+    /// The name of a connection of the device, one of [`CONNECTION_NAMES`], by its number in records.
+    fn connection_name(&self, connection: u8) -> &'static str {
+        if connection == 0 { "main" } else { "urgent" }
+    }
 }
+
+/// The names of connections: the one that everything goes over, that for what is urgent, and those that stand by.
+pub const CONNECTION_NAMES: [&str; 9] =
+    ["main", "urgent", "standby1", "standby2", "standby3", "standby4", "standby5", "standby6", "standby7"];
 
 /// How messages go into a capture, so that Wireshark knows the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

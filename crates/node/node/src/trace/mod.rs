@@ -28,7 +28,7 @@ mod store;
 mod viewer;
 
 pub use counters::{TraceCounters, read as read_counter};
-pub use decoder::{Capture, Decoder, Message};
+pub use decoder::{CONNECTION_NAMES, Capture, Decoder, Message};
 pub use disk::{TraceDisk, read_file};
 pub use no_bytes::NoBytes;
 pub use pcapng::PcapngWriter;

@@ -30,6 +30,9 @@ const PAYLOAD_BYTES_MAX: usize = 65_535 - 20 - 20;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
+/// Connections of one device at most: the main one, and those that stand by.
+const STREAMS: usize = 8;
+
 /// Writes a capture.
 pub struct PcapngWriter<W> {
     out: W,
@@ -37,7 +40,7 @@ pub struct PcapngWriter<W> {
     device: DeviceId,
     topic: String,
     /// By connection.
-    streams: [Stream; 2],
+    streams: [Stream; STREAMS],
     /// Streams that began.
     began: u16,
     /// What is to be said with the next packet.
@@ -75,8 +78,13 @@ impl<W: Write> PcapngWriter<W> {
             Capture::Stream { .. } | Capture::Frames | Capture::Messages { .. } => None,
         };
         let stream = Stream { port: NODE_PORT, device: address.unwrap_or(DEVICE), next: [1, 1] };
-        let streams = [stream, Stream { port: NODE_PORT + 1, ..stream }];
-        Ok(Self { out, decoder, device, topic: topic.to_owned(), streams, began: 2, notes: Vec::new() })
+        let mut streams = [stream; STREAMS];
+        let mut began = 0;
+        for stream in &mut streams {
+            stream.port = NODE_PORT + began;
+            began += 1;
+        }
+        Ok(Self { out, decoder, device, topic: topic.to_owned(), streams, began, notes: Vec::new() })
     }
 
     /// Appends records that follow those of before.
@@ -148,9 +156,12 @@ impl<W: Write> PcapngWriter<W> {
         }
     }
 
-    const fn stream(&mut self, connection: u8) -> &mut Stream {
-        let [main, urgent] = &mut self.streams;
-        if connection == 0 { main } else { urgent }
+    fn stream(&mut self, connection: u8) -> &mut Stream {
+        let [main, others @ ..] = &mut self.streams;
+        match usize::from(connection).checked_sub(1) {
+            Some(number) => others.get_mut(number).unwrap_or(main),
+            None => main,
+        }
     }
 
     fn segment(&mut self, record: &Record<'_>, direction: Direction, port: u16, payload: &[u8]) -> io::Result<()> {
@@ -288,13 +299,14 @@ mod tests {
         }
     }
 
-    fn capture(how: Capture, parts: &[(Kind, &[u8])]) -> Vec<u8> {
+    /// Of parts on these connections.
+    fn capture(how: Capture, parts: &[(Kind, u8, &[u8])]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut writer = PcapngWriter::new(&mut out, Box::new(Plain(how)), DeviceId(0), "site/pump").unwrap();
-        for (kind, payload) in parts {
+        for (kind, connection, payload) in parts {
             let now = Now { mono: Instant(1), utc: Timestamp::from_millis(1_700_000_000_000) };
             let length = u32::try_from(payload.len()).unwrap();
-            writer.write(&[&header(*kind, 0, now, length)[..], payload].concat()).unwrap();
+            writer.write(&[&header(*kind, *connection, now, length)[..], payload].concat()).unwrap();
         }
         writer.finish().unwrap();
         out
@@ -317,8 +329,12 @@ mod tests {
     fn blocks_are_whole_and_streams_are_numbered() {
         let connected = note(None, "10.0.0.9:502");
         let huge = vec![7; 70_000];
-        let parts: [(Kind, &[u8]); 4] =
-            [(Kind::Connected, &connected), (Kind::Sent, b"abc"), (Kind::Received, b"de"), (Kind::Sent, &huge)];
+        let parts: [(Kind, u8, &[u8]); 4] = [
+            (Kind::Connected, 0, &connected),
+            (Kind::Sent, 0, b"abc"),
+            (Kind::Received, 0, b"de"),
+            (Kind::Sent, 0, &huge),
+        ];
         let blocks = blocks(&capture(Capture::Stream { port: 20_000 }, &parts));
         let kinds: Vec<u32> = blocks.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, [0x0A0D_0D0A, 1, 6, 6, 6, 6, 6]);
@@ -329,6 +345,17 @@ mod tests {
         assert_eq!(tcp(4)[..2], 20_000_u16.to_be_bytes());
         assert!(blocks[2].1.windows(9).any(|part| part == b"site/pump"));
         assert!(blocks[2].1.windows(23).any(|part| part == b"connected: 10.0.0.9:502"));
+    }
+
+    #[test]
+    fn each_connection_is_a_stream_of_its_own() {
+        let parts: [(Kind, u8, &[u8]); 4] =
+            [(Kind::Sent, 1, b"abc"), (Kind::Sent, 2, b"de"), (Kind::Sent, 1, b"f"), (Kind::Sent, 0, b"g")];
+        let blocks = blocks(&capture(Capture::Stream { port: 2404 }, &parts));
+        let tcp = |at: usize| blocks[at].1[20 + 34..].to_vec();
+        let port = |at: usize| u16::from_be_bytes(*tcp(at).first_chunk().unwrap()) - NODE_PORT;
+        let number = |at: usize| u32::from_be_bytes(*tcp(at)[4..].first_chunk().unwrap());
+        assert_eq!([2, 3, 4, 5].map(|at| (port(at), number(at))), [(1, 1), (2, 1), (1, 4), (0, 1)]);
     }
 
     #[test]

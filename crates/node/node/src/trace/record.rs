@@ -75,7 +75,8 @@ impl Kind {
 pub struct Record<'a> {
     /// What it is.
     pub kind: Kind,
-    /// On which connection of the device: 0, or 1 for what is urgent, or from 1 on those that stand by.
+    /// On which connection of the device: 0, or 1 for what is urgent, or from 1 on those that stand by. The protocol's decoder
+    /// knows which ([`Decoder::connection_name`](super::Decoder::connection_name)).
     pub connection: u8,
     /// When, in nanoseconds of the clock that deadlines are measured on.
     pub mono: u64,

@@ -1,6 +1,6 @@
 //! Records as lines for people and programs.
 
-use super::decoder::{Decoder, Message};
+use super::decoder::{CONNECTION_NAMES, Decoder, Message};
 use super::record::{Kind, Record, Records};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -37,8 +37,8 @@ pub struct Line {
     pub at: Timestamp,
     /// Which way, or what happened.
     pub kind: Kind,
-    /// On which connection of the device: 0, or 1 for what is urgent.
-    pub connection: u8,
+    /// On which connection of the device.
+    pub connection: &'static str,
     /// Bytes of the read or write that completed it; 0 of what happened.
     pub bytes: usize,
     /// One line.
@@ -61,7 +61,9 @@ pub struct TraceLine<'a> {
     /// Which way the message went, or what happened
     #[schemars(schema_with = "kind_schema")]
     kind: &'static str,
-    connection: ConnectionName,
+    /// On which connection of the device
+    #[schemars(schema_with = "connection_schema")]
+    connection: &'static str,
     /// Bytes of the read or write that completed the message
     bytes: usize,
     summary: &'a str,
@@ -74,16 +76,12 @@ pub struct TraceLine<'a> {
     fields: &'a Map<String, Json>,
 }
 
-#[derive(JsonSchema, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-enum ConnectionName {
-    Main,
-    Urgent,
-}
-
 fn kind_schema(_: &mut SchemaGenerator) -> Schema {
     words_schema(Kind::ALL.map(Kind::word)).try_into().unwrap_or_default()
+}
+
+fn connection_schema(_: &mut SchemaGenerator) -> Schema {
+    words_schema(CONNECTION_NAMES).try_into().unwrap_or_default()
 }
 
 impl Line {
@@ -93,7 +91,7 @@ impl Line {
         TraceLine {
             time: self.at.to_string(),
             kind: self.kind.word(),
-            connection: if self.connection == 0 { ConnectionName::Main } else { ConnectionName::Urgent },
+            connection: self.connection,
             bytes: self.bytes,
             summary: &self.summary,
             details: &self.details,
@@ -144,7 +142,8 @@ impl Viewer {
         if let Some((_, text)) = note
             && !self.selected.point
         {
-            lines.extend(noted(record, text).filter(|line| !self.selected.errors || line.error.is_some()));
+            let connection = self.decoder.connection_name(record.connection);
+            lines.extend(noted(record, connection, text).filter(|line| !self.selected.errors || line.error.is_some()));
         }
     }
 
@@ -161,7 +160,7 @@ impl Viewer {
         wanted.then(|| Line {
             at: record.at,
             kind: record.kind,
-            connection: record.connection,
+            connection: self.decoder.connection_name(record.connection),
             bytes: record.payload.len(),
             summary: message.summary,
             details,
@@ -173,7 +172,7 @@ impl Viewer {
 }
 
 /// What a note says.
-fn noted(record: &Record<'_>, text: String) -> Option<Line> {
+fn noted(record: &Record<'_>, connection: &'static str, text: String) -> Option<Line> {
     let (summary, error) = match record.kind {
         Kind::Received | Kind::Sent => return None,
         Kind::Connected => (format!("connected with {text}"), None),
@@ -191,7 +190,7 @@ fn noted(record: &Record<'_>, text: String) -> Option<Line> {
     Some(Line {
         at: record.at,
         kind: record.kind,
-        connection: record.connection,
+        connection,
         bytes: 0,
         summary,
         details: Vec::new(),

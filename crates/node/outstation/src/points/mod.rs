@@ -78,7 +78,12 @@ pub enum SetError {
     /// It has a curve, or is a text.
     NotSettable(String),
     /// The value is none of the point.
-    NoValue(String),
+    NoValue {
+        /// What was asked for.
+        found: String,
+        /// The words that the point takes in place of a number.
+        words: Vec<String>,
+    },
 }
 
 impl fmt::Display for SetError {
@@ -86,12 +91,25 @@ impl fmt::Display for SetError {
         match self {
             Self::UnknownPoint(name) => write!(f, "there is no point {name:?}"),
             Self::NotSettable(name) => write!(f, "the point {name:?} has a curve, or is a text"),
-            Self::NoValue(text) => write!(f, "the value is {text:?}, expected a number, true or false"),
+            Self::NoValue { found, words } if words.is_empty() => {
+                write!(f, "the value is {found:?}, expected a number")
+            }
+            Self::NoValue { found, words } => {
+                write!(f, "the value is {found:?}, expected a number, or one of {}", words.join(", "))
+            }
         }
     }
 }
 
 impl std::error::Error for SetError {}
+
+/// Words of an operator and their values, in the unit of the topic.
+type Words = &'static [(&'static str, f64)];
+
+/// The words of a point that is off or on, or false or true.
+const SWITCH_WORDS: Words = &[("off", OFF), ("on", ON), ("false", OFF), ("true", ON)];
+const OFF: f64 = 0.0;
+const ON: f64 = 1.0;
 
 /// From one value of the model to the next, in its time: the same for lists of all protocols.
 const STEP: Duration = Duration::from_secs(1);
@@ -152,27 +170,33 @@ impl<P> ListedPoints<P> {
         self.device.handle_command(PointId(id), value).map(|_| ())
     }
 
-    /// Sets a point that has no curve, as an operator says. Yields its number.
-    fn set(&mut self, name: &str, text: &str) -> Result<usize, SetError> {
+    /// Sets a point that has no curve, as an operator says. Yields its number. `words_of` says what words a place has for its
+    /// values.
+    fn set(&mut self, name: &str, text: &str, words_of: impl Fn(&P) -> Words) -> Result<usize, SetError> {
         let at = self.points.iter().position(|point| &*point.name == name);
-        let at = at.ok_or_else(|| SetError::UnknownPoint(name.to_owned()))?;
-        let value = match text {
-            "true" | "on" => Value::Bool(true),
-            "false" | "off" => Value::Bool(false),
-            number => Value::Float(
-                number
-                    .parse()
-                    .ok()
-                    .filter(|x: &f64| x.is_finite())
-                    .ok_or_else(|| SetError::NoValue(number.to_owned()))?,
-            ),
-        };
-        self.command(at, &value).map_err(|_| SetError::NotSettable(name.to_owned()))?;
+        let found = at.and_then(|at| Some((at, self.points.get(at)?)));
+        let (at, point) = found.ok_or_else(|| SetError::UnknownPoint(name.to_owned()))?;
+        let value = point.said(text, words_of(&point.place))?;
+        self.command(at, &Value::Float(value)).map_err(|_| SetError::NotSettable(name.to_owned()))?;
         Ok(at)
     }
 }
 
 impl<P> ListedPoint<P> {
+    /// The value that an operator means: a number, one of `words`, or a state name of the list, which stands for `off` or `on`.
+    fn said(&self, text: &str, words: Words) -> Result<f64, SetError> {
+        let states = self.states.iter().flat_map(|[off, on]| [(off, "off"), (on, "on")]);
+        let state = states.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, word)| word);
+        let word = state.unwrap_or(text);
+        let value = words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value);
+        let number = || text.parse().ok().filter(|number: &f64| number.is_finite());
+        value.or_else(number).ok_or_else(|| {
+            let states = self.states.iter().flatten().map(ToString::to_string);
+            let words = words.iter().map(|(word, _)| (*word).to_owned()).chain(states).collect();
+            SetError::NoValue { found: text.to_owned(), words }
+        })
+    }
+
     /// What the wire has for a value.
     fn raw(&self, value: Value) -> Value {
         match value.as_f64().filter(|_| !matches!(value, Value::Bool(_))) {

@@ -2,7 +2,7 @@
 //!
 //! A point that clients may write is commandable: it has a priority array, and its start value is its relinquish default.
 
-use super::{ListedPoint, ListedPoints, SetError, WrittenPoint};
+use super::{ListedPoint, ListedPoints, SWITCH_WORDS, SetError, WrittenPoint};
 use crate::treatment::{Treatment, Treats};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -48,6 +48,9 @@ impl Objects {
         if let Some([off, on]) = &point.states {
             object = object.with_states(&[off, on]);
         }
+        if let Some(count) = self.state_count(point, at) {
+            object = object.with_state_count(count);
+        }
         if let Some(unit) = Unit::from_symbol(&point.unit).filter(|_| object_type.is_analog()) {
             object = object.with_units(unit);
         }
@@ -60,6 +63,14 @@ impl Objects {
         }
     }
 
+    /// How many states a multi-state point has, as far as the list says it: by its limits, else by its curve.
+    fn state_count(&self, point: &ListedPoint<ObjectId>, at: usize) -> Option<u64> {
+        if !point.place.object_type().is_multi_state() {
+            return None;
+        }
+        states_of(point, self.listed.device.model().bounds(at))
+    }
+
     /// The value of a point as its object has it.
     fn wire(&self, point: &ListedPoint<ObjectId>, at: usize) -> Wire {
         let number = point.raw(self.listed.value(at)).as_f64().unwrap_or(0.0);
@@ -67,7 +78,10 @@ impl Objects {
         match () {
             () if object_type.is_analog() => Wire::Real(single(number)),
             () if object_type.is_binary() => Wire::Enumerated(u32::from(number != 0.0)),
-            () => Wire::Unsigned(number.round().max(1.0) as u64),
+            () => {
+                let greatest = self.state_count(point, at).unwrap_or(u64::MAX);
+                Wire::Unsigned((number.round().max(1.0) as u64).min(greatest))
+            }
         }
     }
 
@@ -117,7 +131,7 @@ impl Objects {
     /// There is no such point, or it cannot be set, or the value is none.
     pub fn set(&mut self, now: Now, server: &mut Server, name: &str, text: &str) -> Result<(), SetError> {
         self.listed.handle_time(now.mono);
-        let at = self.listed.set(name, text)?;
+        let at = self.listed.set(name, text, |_| SWITCH_WORDS)?;
         let Some(point) = self.listed.points.get(at) else { return Ok(()) };
         server.set_value(now, point.place, self.wire(point, at));
         // What a client commands counts all the same.
@@ -143,6 +157,48 @@ impl Treats for Rc<RefCell<Objects>> {
 #[expect(clippy::cast_possible_truncation, reason = "a Real has single precision")]
 const fn single(number: f64) -> f32 {
     number as f32
+}
+
+/// How many states a multi-state point has: the greatest that its limits have, else its curve. None where neither says it: the
+/// greatest limit of a list that gives none is that of the data type.
+fn states_of<P>(point: &ListedPoint<P>, curve: Option<(f64, f64)>) -> Option<u64> {
+    let limits = point.limits.as_ref().map(|limits| (*limits.start(), *limits.end()));
+    let known = |(low, high): (f64, f64)| {
+        let greatest = point.state(low).max(point.state(high));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a number of states, checked to be one"
+        )]
+        (1.0..=STATES_MAX).contains(&greatest).then_some(greatest as u64)
+    };
+    limits.and_then(known).or_else(|| curve.and_then(known))
+}
+
+/// States of an object at most.
+const STATES_MAX: f64 = 65_535.0;
+
+impl<P> ListedPoint<P> {
+    /// The state that a value in the unit of the topic stands for.
+    fn state(&self, value: f64) -> f64 {
+        ((value - self.offset) / self.scale).round()
+    }
+
+    /// What is wrong with the values that a list gives a multi-state point, by its column, and what was expected; `start` is that
+    /// of `value`, `curve` the bounds of its curve.
+    #[must_use]
+    pub fn check_states(&self, start: Option<f64>, curve: Option<(f64, f64)>) -> Option<(&'static str, f64, String)> {
+        let count = states_of(self, curve);
+        let given = [("value", start), ("curve", curve.map(|(low, _)| low)), ("curve", curve.map(|(_, high)| high))];
+        let mut states = given.into_iter().filter_map(|(column, value)| Some((column, self.state(value?))));
+        let is_beyond = |state: f64| count.is_some_and(|count| state > count as f64);
+        let expected = || match count {
+            Some(count) => format!("states from 1 to {count}"),
+            None => "states from 1 on".to_owned(),
+        };
+        let wrong = states.find(|(_, state)| *state < 1.0 || is_beyond(*state));
+        wrong.map(|(column, state)| (column, state, expected()))
+    }
 }
 
 /// What a reason against a value is in the flags of its object.
@@ -197,6 +253,39 @@ mod tests {
         ];
         let pace = Pace { seed: 1, start: None, speed: 60.0 };
         Objects::new(ListedPoints::new(points, Model::new(specs).unwrap(), "device", pace, faults, START))
+    }
+
+    #[test]
+    fn the_list_says_how_many_states_there_are() {
+        let point = |limits: Option<(f64, f64)>, scale: f64| ListedPoint {
+            name: "stage".into(),
+            place: ObjectId::new(ObjectType::MULTI_STATE_VALUE, 1),
+            scale,
+            offset: 0.0,
+            is_writable: limits.is_some(),
+            limits: limits.map(|(low, high)| low..=high),
+            unit: "".into(),
+            states: None,
+            description: "".into(),
+        };
+        let count = |limits, scale, curve| states_of(&point(limits, scale), curve);
+        assert_eq!(count(None, 1.0, None), None);
+        assert_eq!(count(Some((1.0, 4.0)), 1.0, Some((1.0, 9.0))), Some(4));
+        assert_eq!(count(Some((10.0, 40.0)), 10.0, None), Some(4));
+        assert_eq!(count(None, 1.0, Some((1.0, 5.0))), Some(5));
+        // A list that gives no greatest state has that of the data type.
+        assert_eq!(count(Some((1.0, f64::from(u32::MAX))), 1.0, None), None);
+        let check = |limits, start, curve, expect: Option<(&str, f64, &str)>| {
+            let wrong = point(limits, 1.0).check_states(start, curve);
+            let wrong = wrong.as_ref().map(|(column, state, expected)| (*column, *state, expected.as_str()));
+            assert_eq!(wrong, expect, "{limits:?} {start:?} {curve:?}");
+        };
+        check(None, None, None, None);
+        check(None, Some(2.0), None, None);
+        check(None, Some(0.0), None, Some(("value", 0.0, "states from 1 on")));
+        check(Some((1.0, 4.0)), Some(5.0), None, Some(("value", 5.0, "states from 1 to 4")));
+        check(Some((1.0, 4.0)), None, Some((1.0, 5.0)), Some(("curve", 5.0, "states from 1 to 4")));
+        check(None, None, Some((0.0, 3.0)), Some(("curve", 0.0, "states from 1 to 3")));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Each of the four tables ends with its last point; registers between points are 0. A point is written as a whole or in parts.
 
-use super::{ListedPoint, ListedPoints, SetError, Teller, WrittenPoint};
+use super::{ListedPoint, ListedPoints, SWITCH_WORDS, SetError, Teller, WrittenPoint};
 use crate::modbus::{ModbusDevice, switched, written};
 use crate::treatment::Treatment;
 use tieline_core::{Now, Value};
@@ -48,7 +48,7 @@ impl RegistersOfPoints {
     /// There is no such point, or it cannot be set, or the value is none.
     pub fn set(&mut self, now: Now, name: &str, text: &str) -> Result<(), SetError> {
         self.listed.handle_time(now.mono);
-        self.listed.set(name, text).map(|_| ())
+        self.listed.set(name, text, |_| SWITCH_WORDS).map(|_| ())
     }
 
     /// The addresses of a request, one 16-bit word each; a bit is 0 or 1.
@@ -319,7 +319,7 @@ mod tests {
         check("relay", "on", "ok");
         check("ramp", "1", "the point \"ramp\" has a curve, or is a text");
         check("lmit", "1", "there is no point \"lmit\"");
-        check("limit", "warm", "the value is \"warm\", expected a number, true or false");
+        check("limit", "warm", "the value is \"warm\", expected a number, or one of off, on, false, true");
         let answer =
             device.answer(START, Unit(1), &Request::Read { table: Table::HoldingRegisters, start: 2, count: 1 });
         assert_eq!(answer, Ok(Response::Registers([125].into())));

@@ -1,6 +1,6 @@
 //! The objects of a list of IEC 60870-5-104 points.
 
-use super::{ListedPoint, ListedPoints, SetError, Teller, WrittenPoint};
+use super::{ListedPoint, ListedPoints, SWITCH_WORDS, SetError, Teller, Words, WrittenPoint};
 use crate::iec104::Iec104Station;
 use crate::treatment::{Presence, Treatment};
 use std::cell::RefCell;
@@ -89,7 +89,7 @@ impl StationOfPoints {
     /// There is no such point, or it cannot be set, or the value is none.
     pub fn set(&mut self, now: Now, name: &str, text: &str) -> Result<Vec<Change>, SetError> {
         self.listed.handle_time(now.mono);
-        let at = self.listed.set(name, text)?;
+        let at = self.listed.set(name, text, |place| words(place.form))?;
         Ok(self.show_after(now, Some((at, CauseCode::RETURN_LOCAL))))
     }
 
@@ -182,6 +182,28 @@ impl Iec104Station for StationOfPoints {
     }
 }
 
+/// The words of an operator for the states of an object.
+const fn words(form: Form) -> Words {
+    match form {
+        Form::SinglePoint => SWITCH_WORDS,
+        Form::DoublePoint => DOUBLE_WORDS,
+        // A number, a position and bits have none.
+        _ => &[],
+    }
+}
+
+/// The states of a double point (DPI, IEC 60870-5-101, 7.2.6.2).
+const DOUBLE_WORDS: Words = &[
+    ("off", DOUBLE_OFF),
+    ("on", DOUBLE_ON),
+    ("false", DOUBLE_OFF),
+    ("true", DOUBLE_ON),
+    ("intermediate", 0.0),
+    ("indeterminate", 3.0),
+];
+const DOUBLE_OFF: f64 = 1.0;
+const DOUBLE_ON: f64 = 2.0;
+
 /// What the object of a point says. A number that does not fit is the nearest that does, with OV where there is such a bit.
 fn element_of(point: &ListedPoint<StationPlace>, (value, quality): (Value, Quality), base: f64) -> Element {
     let number = point.raw(value).as_f64().unwrap_or(0.0);
@@ -245,7 +267,7 @@ fn to_flags(quality: Quality) -> Flags {
 /// The raw value that a command sets, of a point that says a number; none of an element that is no command.
 fn commanded(form: Form, element: &Element, before: f64) -> Option<Value> {
     let switched = |on: bool| match form {
-        Form::DoublePoint => Value::Float(if on { 2.0 } else { 1.0 }),
+        Form::DoublePoint => Value::Float(if on { DOUBLE_ON } else { DOUBLE_OFF }),
         _ => Value::Bool(on),
     };
     Some(match *element {
@@ -324,7 +346,7 @@ mod tests {
             is_writable: command.is_some(),
             limits: (*name == "limited").then_some(0.0..=10.0),
             unit: "".into(),
-            states: None,
+            states: (*name == "named").then(|| ["open".into(), "closed".into()]),
             description: "".into(),
         };
         let points = (1..).zip(rows).map(point).collect();
@@ -370,6 +392,39 @@ mod tests {
         check("bits", "4294967295", Element::Bits { bits: u32::MAX, flags });
         assert_eq!(station.set(later(1), "lmit", "1"), Err(SetError::UnknownPoint("lmit".to_owned())));
         assert_eq!(station.show(later(2)), []);
+    }
+
+    #[test]
+    fn words_are_states_of_points_that_have_some() {
+        let rows = [
+            ("single", Form::SinglePoint, None, 1.0),
+            ("double", Form::DoublePoint, None, 1.0),
+            ("named", Form::DoublePoint, None, 1.0),
+            ("short", Form::Short, None, 1.0),
+        ];
+        let mut station = station(&rows, Box::new(|_, _| {}));
+        let mut check = |name: &str, text: &str, expect: f64| {
+            station.set(later(1), name, text).unwrap();
+            let at = rows.iter().position(|(known, ..)| *known == name).unwrap();
+            assert_eq!(station.listed.value(at).as_f64(), Some(expect), "{name} {text}");
+        };
+        check("single", "on", 1.0);
+        check("single", "false", 0.0);
+        check("double", "on", 2.0);
+        check("double", "off", 1.0);
+        check("double", "true", 2.0);
+        check("double", "indeterminate", 3.0);
+        check("double", "intermediate", 0.0);
+        check("double", "1", 1.0);
+        check("named", "Closed", 2.0);
+        check("named", "open", 1.0);
+        check("named", "on", 2.0);
+        let mut error = |name: &str, text: &str| station.set(later(1), name, text).unwrap_err().to_string();
+        assert_eq!(error("short", "on"), "the value is \"on\", expected a number");
+        let words = "off, on, false, true, intermediate, indeterminate";
+        assert_eq!(error("double", "open"), format!("the value is \"open\", expected a number, or one of {words}"));
+        let states = format!("{words}, open, closed");
+        assert_eq!(error("named", "shut"), format!("the value is \"shut\", expected a number, or one of {states}"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use tieline_rsfn::{ErrorCode, Treatment, Version};
-use tieline_service::http::body::Answer;
+use tieline_service::http::body::{Answer, whole};
 use tieline_service::http::openapi::{Authorization, Input, Operation, Output, Schemas};
 use tieline_service::http::parameters::{Fault, Parameter, Parameters, Whole, form};
 use tieline_service::http::problem::Problem;
@@ -297,8 +297,7 @@ impl<P: Asks> FromRequest<App> for Asked<P> {
         let ConnectInfo(address) = address.map_err(|error| Problem::new(error.status(), error.body_text()))?;
         let query = form(request.uri().query().unwrap_or_default()).collect();
         let headers = request.headers().clone();
-        let body = Bytes::from_request(request, app).await;
-        let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        let body = whole(request, app).await?;
         let (parameters, bytes, is_json) = read::<P>(query, &headers, body)?;
         let client = app.client(&headers, P::ACTION, parameters.domain())?;
         Ok(Self { parameters, bytes, is_json, by: By { app: app.clone(), client, address } })

@@ -2,9 +2,10 @@
 
 use super::openapi::{Input, Operation, Output, Schemas};
 use super::problem::Problem;
-use axum::body::Body;
+use crate::json::{self, JsonError};
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,9 +23,48 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let read = axum::Json::from_request(request, state).await;
-        read.map(|axum::Json(body)| Self(body)).map_err(|error| Problem::new(error.status(), error.body_text()))
+        check_declared(request.headers())?;
+        let bytes = whole(request, state).await?;
+        json::read(&bytes).map(Self).map_err(|error| {
+            let status = match error {
+                JsonError::Syntax(_) => StatusCode::BAD_REQUEST,
+                JsonError::Content(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            };
+            Problem::new(status, format!("the body: {error}"))
+        })
     }
+}
+
+/// Whether the body is declared as JSON, or as a kind of it (`application/problem+json`).
+fn check_declared(headers: &HeaderMap) -> Result<(), Problem> {
+    let declared = headers.get(header::CONTENT_TYPE);
+    let media = declared.and_then(|value| value.to_str().ok()).and_then(|text| text.split(';').next());
+    let media = media.unwrap_or_default().trim().to_ascii_lowercase();
+    if media == JSON || media.starts_with("application/") && media.ends_with("+json") {
+        return Ok(());
+    }
+    let found = declared.map_or_else(|| "none".to_owned(), |value| format!("{value:?}"));
+    let detail = format!("the header Content-Type: found {found}, expected {JSON}");
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+}
+
+/// The whole body of a request.
+///
+/// # Errors
+/// It is longer than the route takes, or did not come whole.
+pub async fn whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    let declared =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let read = Bytes::from_request(request, state).await;
+    read.map_err(|error| match (error.status(), declared) {
+        (status @ StatusCode::PAYLOAD_TOO_LARGE, Some(bytes)) => {
+            Problem::new(status, format!("the body: found {bytes} bytes, expected no more than the route takes"))
+        }
+        (status @ StatusCode::PAYLOAD_TOO_LARGE, None) => {
+            Problem::new(status, "the body: found more bytes than the route takes, expected fewer")
+        }
+        (status, _) => Problem::new(status, "the body: found its end too soon, expected all of it"),
+    })
 }
 
 impl<T: JsonSchema> Input for Json<T> {

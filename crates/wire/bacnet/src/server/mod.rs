@@ -131,9 +131,12 @@ impl Server {
     /// Sets the value of an object, of a commandable one its relinquish default, and tells subscribers. Of an object that
     /// is out of service nothing changes. False where there is none, or the value is of another type.
     pub fn set_value(&mut self, now: Now, object: ObjectId, value: Value) -> bool {
-        let Some(found) = self.objects.get_mut(&object).filter(|found| found.takes(&value)) else { return false };
+        let Some(found) = self.objects.get_mut(&object).filter(|found| found.takes(&value) && found.has_state(&value))
+        else {
+            return false;
+        };
         if !found.status.out_of_service {
-            found.value = value;
+            found.set(value);
             self.notify(now, object);
         }
         true

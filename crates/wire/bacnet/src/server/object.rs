@@ -56,6 +56,10 @@ pub struct Object {
     pub(super) status: StatusFlags,
     pub(super) units: Option<Unit>,
     pub(super) states: Vec<Box<str>>,
+    /// How many states a multi-state object without names for them has; none: as many as it was seen in.
+    pub(super) state_count: Option<u64>,
+    /// The greatest state that it was in.
+    pub(super) state_seen: u64,
     pub(super) cov_increment: f32,
     /// The least and the greatest present value that clients may write.
     pub(super) limits: Option<(f32, f32)>,
@@ -70,6 +74,7 @@ impl Object {
     #[must_use]
     pub fn new(object_type: ObjectType, instance: u32, name: &str, value: Value) -> Self {
         let is_analog = object_type.is_analog();
+        let state_seen = if let Value::Unsigned(state) = value { state } else { 1 };
         Self {
             id: ObjectId::new(object_type, instance),
             name: name.into(),
@@ -78,6 +83,8 @@ impl Object {
             status: StatusFlags::default(),
             units: is_analog.then_some(Unit::NO_UNITS),
             states: Vec::new(),
+            state_count: None,
+            state_seen,
             cov_increment: 0.0,
             limits: None,
             writable: object_type.is_output(),
@@ -111,6 +118,13 @@ impl Object {
     #[must_use]
     pub fn with_states(mut self, states: &[&str]) -> Self {
         self.states = states.iter().map(|state| Box::from(*state)).collect();
+        self
+    }
+
+    /// How many states a multi-state object has whose states have no names.
+    #[must_use]
+    pub const fn with_state_count(mut self, count: u64) -> Self {
+        self.state_count = Some(count);
         self
     }
 
@@ -174,22 +188,54 @@ impl Object {
         Some((place + 1, priorities.get(place).and_then(Option::as_ref)))
     }
 
-    /// Whether a value is of the object's data type and in its range.
+    /// Whether a value is of the object's data type.
     pub(super) fn takes(&self, value: &Value) -> bool {
         match value {
             Value::Enumerated(state) if self.id.object_type().is_binary() => *state <= 1,
-            Value::Unsigned(state) if self.id.object_type().is_multi_state() => {
-                *state >= 1 && (self.states.is_empty() || usize::try_from(*state).is_ok_and(|s| s <= self.states.len()))
-            }
+            Value::Unsigned(_) if self.id.object_type().is_multi_state() => true,
             value => core::mem::discriminant(value) == core::mem::discriminant(&self.value),
         }
     }
 
-    /// Whether a value is within its limits, if it has some.
+    /// Whether a value of its data type is within its limits, if it has some, and one of its states.
     pub(super) fn allows(&self, value: &Value) -> bool {
         match (self.limits, value) {
             (Some((min, max)), Value::Real(number)) => (min..=max).contains(number),
+            (_, value) => self.has_state(value),
+        }
+    }
+
+    /// Whether a multi-state object has this state; true of all other objects.
+    pub(super) fn has_state(&self, value: &Value) -> bool {
+        match value {
+            Value::Unsigned(state) if self.id.object_type().is_multi_state() => {
+                *state >= 1 && self.states_known().is_none_or(|count| *state <= count)
+            }
             _ => true,
+        }
+    }
+
+    /// How many states it is known to have: names say so before anything else, because State_Text has the size Number_Of_States
+    /// (clause 12.18).
+    fn states_known(&self) -> Option<u64> {
+        if self.states.is_empty() { self.state_count } else { u64::try_from(self.states.len()).ok() }
+    }
+
+    /// The property Number_Of_States: what is known, or the greatest state that the object was in.
+    pub(super) fn number_of_states(&self) -> u64 {
+        self.states_known().unwrap_or(self.state_seen)
+    }
+
+    /// Gives it a value.
+    pub(super) fn set(&mut self, value: Value) {
+        self.see(&value);
+        self.value = value;
+    }
+
+    /// Notes the greatest state.
+    pub(super) fn see(&mut self, value: &Value) {
+        if let Value::Unsigned(state) = value {
+            self.state_seen = self.state_seen.max(*state);
         }
     }
 

@@ -237,7 +237,7 @@ fn point_property(object: &Object, property: PropertyId) -> Result<Value, Servic
         P::COV_INCREMENT if object_type.is_analog() => Value::Real(object.cov_increment),
         P::MIN_PRES_VALUE => Value::Real(object.limits.ok_or(UNKNOWN_PROPERTY)?.0),
         P::MAX_PRES_VALUE => Value::Real(object.limits.ok_or(UNKNOWN_PROPERTY)?.1),
-        P::NUMBER_OF_STATES if object_type.is_multi_state() => unsigned(object.states.len()),
+        P::NUMBER_OF_STATES if object_type.is_multi_state() => Value::Unsigned(object.number_of_states()),
         P::STATE_TEXT if object_type.is_multi_state() => {
             Value::List(object.states.iter().cloned().map(Value::CharacterString).collect())
         }

@@ -57,7 +57,7 @@ impl Server {
                 Err(of_property(ErrorCode::VALUE_OUT_OF_RANGE))
             }
             PropertyId::RELINQUISH_DEFAULT => {
-                object.value = write.value.clone();
+                object.set(write.value.clone());
                 Ok(())
             }
             PropertyId::DESCRIPTION => {
@@ -90,7 +90,7 @@ fn set_present_value(object: &mut super::Object, write: &Write) -> Result<(), Se
         if !takes || is_null {
             return Err(wrong_value(object, &write.value));
         }
-        object.value = write.value.clone();
+        object.set(write.value.clone());
         return Ok(());
     };
     if !takes && !is_null {
@@ -100,6 +100,7 @@ fn set_present_value(object: &mut super::Object, write: &Write) -> Result<(), Se
     if let Some(slot) = priorities.get_mut(place) {
         *slot = (!is_null).then(|| write.value.clone());
     }
+    object.see(&write.value);
     Ok(())
 }
 

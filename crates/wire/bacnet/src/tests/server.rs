@@ -47,6 +47,48 @@ fn odd_requests_have_the_answers_of_the_standard() {
 }
 
 #[test]
+fn multi_state_objects_have_as_many_states_as_they_take() {
+    let now = Now { mono: Instant::ZERO, utc: Timestamp::from_millis(0) };
+    let id = ObjectId::new(ObjectType::MULTI_STATE_VALUE, 5);
+    let stage = || Object::new(ObjectType::MULTI_STATE_VALUE, 5, "stage", Value::Unsigned(2)).commandable();
+    let mut id_of_request = 0;
+    let mut check = |object: Object, values: &[(u64, bool)], expect: u64, code: &str| {
+        let mut server = Server::new(ServerConfig::default());
+        server.add(object);
+        let mut ask = |apdu: &str, server: &mut Server| {
+            id_of_request += 1;
+            let mut datagram = hex("81 0A 00 00 01 04");
+            datagram.extend(hex(&apdu.replace("II", &format!("{id_of_request:02X}"))));
+            datagram[3] = u8::try_from(datagram.len()).unwrap();
+            server.handle_datagram(now, address(9), &datagram);
+            let mut out = Vec::new();
+            server.poll_transmit(now, &mut out);
+            out.split_off(6)
+        };
+        for (value, is_taken) in values {
+            assert_eq!(server.set_value(now, id, Value::Unsigned(*value)), *is_taken, "{value}");
+        }
+        // The greatest state is taken at a priority, and the next is out of range where the number is known.
+        let write = |state: u64| format!("00 05 II 0F 0C 04 C0 00 05 19 55 3E 21 {state:02X} 3F 49 08");
+        assert_eq!(ask(&write(expect), &mut server)[0], 0x20);
+        let beyond = ask(&write(expect + 1), &mut server);
+        assert_eq!(beyond[0] == 0x50, !code.is_empty(), "{beyond:02X?}");
+        assert!(code.is_empty() || beyond[3..] == hex(code), "{beyond:02X?}");
+        let count = ask("00 05 II 0C 0C 04 C0 00 05 19 4A", &mut server);
+        let number = if code.is_empty() { expect + 1 } else { expect };
+        assert_eq!(count.iter().rev().nth(1).copied().map(u64::from), Some(number), "{count:02X?}");
+    };
+    let out_of_range = "91 02 91 25";
+    check(stage().with_states(&["off", "low", "high"]), &[(3, true), (4, false), (0, false)], 3, out_of_range);
+    // Names say how many there are.
+    check(stage().with_states(&["off", "low", "high"]).with_state_count(7), &[(4, false)], 3, out_of_range);
+    check(stage().with_state_count(7), &[(7, true), (8, false)], 7, out_of_range);
+    // Where nobody says, it is the greatest that was seen.
+    check(stage(), &[], 2, "");
+    check(stage(), &[(9, true), (1, true)], 9, "");
+}
+
+#[test]
 fn present_values_are_written_within_their_limits_and_commanded_by_priority() {
     let mut server = Server::new(ServerConfig::default());
     let object = Object::new(ObjectType::ANALOG_VALUE, 5, "setpoint", Value::Real(22.0));

@@ -10,6 +10,8 @@ mod survey;
 use super::Progress;
 use super::args::BacnetArgs;
 use super::hosts::Networks;
+use super::walk;
+use crate::exit::Unanswered;
 use crate::terminal;
 use anyhow::{Context, Result, bail};
 use reading::Found;
@@ -22,7 +24,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use survey::{Plan, Survey, SurveyEvent};
 use tieline_bacnet::client::{ClientConfig, ForeignConfig, Target};
-use tieline_bacnet::{Mac, Peer, Station};
+use tieline_bacnet::{Mac, Peer, Station, bvlc};
 use tieline_core::Now;
 use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Shard};
 use tokio::sync::oneshot;
@@ -106,13 +108,27 @@ pub fn discover(args: &BacnetArgs) -> Result<ExitCode> {
     let asked = args.clone();
     let found = super::on_shard(move |shard| async move { look(&shard, &asked).await })?;
     let Some(found) = found else { return Ok(ExitCode::SUCCESS) };
-    let mut found = found?;
+    let (mut found, who_is) = found?;
+    if found.is_empty() {
+        return Err(Unanswered(nobody(args, who_is)).into());
+    }
     found.sort_by_key(|found| (found.instance, found.peer));
     super::propose(args.out.as_deref(), proposal::files(&found, args))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn look(shard: &Rc<Shard>, args: &BacnetArgs) -> Result<Vec<Found>> {
+/// What is said where nothing was found.
+fn nobody(args: &BacnetArgs, who_is: u64) -> String {
+    let addresses: usize = args.places.iter().map(|place| place.addresses(bvlc::PORT).count()).sum();
+    let asked = match addresses {
+        0 => String::new(),
+        some => format!("{} asked, ", walk::addresses(some)),
+    };
+    format!("no devices found: {asked}{who_is} Who-Is sent, and nothing answers")
+}
+
+/// The devices, and how many Who-Is were sent.
+async fn look(shard: &Rc<Shard>, args: &BacnetArgs) -> Result<(Vec<Found>, u64)> {
     let endpoint = Endpoint::new(shard, Survey::new(plan(args).await?));
     endpoint.allow_broadcasts();
     let (end, ended) = oneshot::channel();
@@ -135,7 +151,7 @@ async fn look(shard: &Rc<Shard>, args: &BacnetArgs) -> Result<Vec<Found>> {
     ticks.abort();
     progress.clear();
     match why {
-        Ok(None) => Ok(found.take()),
+        Ok(None) => Ok((found.take(), endpoint.look(Survey::who_is))),
         Ok(Some(why)) => bail!("{why}"),
         Err(_) => bail!("the discovery ended"),
     }

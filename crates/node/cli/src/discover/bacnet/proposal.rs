@@ -3,7 +3,7 @@
 use super::object::Object;
 use super::reading::Found;
 use crate::discover::args::BacnetArgs;
-use crate::discover::proposal::{Files, Proposal, Proposed, plain_name};
+use crate::discover::proposal::{Files, Proposal, Proposed, Reach, plain_name};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ pub fn files(devices: &[Found], args: &BacnetArgs) -> Files {
             words: &device.words(),
             name: &name,
             protocol: "bacnet",
-            address: &device.peer.address.to_string(),
+            reach: Reach::Address(&device.peer.address.to_string()),
             more: &format!("poll = {{ every = \"10s\" }}\nbacnet = {{ {settings} }}\n"),
             list: &list_of(device),
         });

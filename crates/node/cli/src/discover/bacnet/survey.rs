@@ -88,6 +88,11 @@ impl Survey {
         format!("{what}, {heard} devices, {ended} of them read ")
     }
 
+    /// Who-Is that were sent.
+    pub fn who_is(&self) -> u64 {
+        self.client.counters().who_is
+    }
+
     /// Gives the client what it is to ask next.
     fn ask(&mut self, now: Now) {
         if let Err(error) = self.search.ask(now, &mut self.client) {

@@ -6,6 +6,7 @@ mod sunspec;
 
 use super::args::DiscoverArgs;
 use super::walk::{Discovered, Walk, each_address};
+use crate::exit::Unanswered;
 use crate::terminal;
 use anyhow::Result;
 use link::{Heard, Link};
@@ -62,19 +63,23 @@ impl Discovered for Device {
 pub fn discover(args: &DiscoverArgs, only_sunspec: bool) -> Result<ExitCode> {
     let asked = args.clone();
     let found = super::on_shard(move |shard| async move { look(&shard, &asked, only_sunspec).await })?;
-    let Some(mut found) = found else { return Ok(ExitCode::SUCCESS) };
+    let Some(found) = found else { return Ok(ExitCode::SUCCESS) };
+    let mut found = found?;
     found.sort_by(|a, b| (&a.address, a.unit).cmp(&(&b.address, b.unit)));
     super::propose(args.out.as_deref(), proposal::files(&found))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// All addresses, some of them at a time.
-async fn look(shard: &Rc<Shard>, args: &DiscoverArgs, only_sunspec: bool) -> Vec<Device> {
+async fn look(shard: &Rc<Shard>, args: &DiscoverArgs, only_sunspec: bool) -> Result<Vec<Device>, Unanswered> {
     let addresses = args.places.iter().flat_map(|place| place.addresses(args.port)).collect();
-    each_address(addresses, (args.together, args.json), "devices", |walk: Rc<Walk<Device>>, address| {
+    let what = if only_sunspec { "SunSpec devices" } else { "devices" };
+    each_address(addresses, (args.together, args.json), what, |walk: Rc<Walk<Device>>, address| {
         let (shard, args) = (Rc::clone(shard), args.clone());
         async move {
-            let here = look_at(&shard, &address, &args, only_sunspec).await;
+            let Ok(link) = Link::open(&shard, &address, args.timeout).await else { return 0 };
+            walk.connected();
+            let here = look_at(&shard, link, &address, &args, only_sunspec).await;
             let count = here.len();
             here.into_iter().for_each(|device| walk.found(device));
             count
@@ -83,10 +88,15 @@ async fn look(shard: &Rc<Shard>, args: &DiscoverArgs, only_sunspec: bool) -> Vec
     .await
 }
 
-/// One address.
-async fn look_at(shard: &Rc<Shard>, address: &str, args: &DiscoverArgs, only_sunspec: bool) -> Vec<Device> {
+/// One address, to which there is a connection.
+async fn look_at(
+    shard: &Rc<Shard>,
+    mut link: Link,
+    address: &str,
+    args: &DiscoverArgs,
+    only_sunspec: bool,
+) -> Vec<Device> {
     let mut found = Vec::new();
-    let Ok(mut link) = Link::open(shard, address, args.timeout).await else { return found };
     for unit in &args.units.0 {
         if let Some(device) = look_for(&link, address, *unit).await {
             if !only_sunspec || !device.models.is_empty() {

@@ -231,6 +231,17 @@ impl To {
             Self::AllOptional => Addressee::All(Broadcast::ConfirmOptional),
         }
     }
+
+    /// Who is asked, for errors; `outstation` is the address of --outstation.
+    pub fn words(self, outstation: u16) -> String {
+        match self {
+            Self::Outstation => format!("outstation {outstation}"),
+            Self::Own => "the outstation of the self-address (FFFC)".to_owned(),
+            Self::All => "all outstations (FFFD)".to_owned(),
+            Self::AllConfirm => "all outstations (FFFE)".to_owned(),
+            Self::AllOptional => "all outstations (FFFF)".to_owned(),
+        }
+    }
 }
 
 impl Ask {

@@ -81,7 +81,7 @@ pub fn master(args: &MasterArgs) -> Result<ExitCode> {
         None => Ok(ExitCode::SUCCESS),
         Some(outcome) => {
             let outcome = outcome.map_err(|_| anyhow!("the master ended"))?;
-            outcome.with_context(|| format!("outstation {} at {}", args.outstation, args.address))
+            outcome.with_context(|| format!("{} at {}", args.to.words(args.outstation), args.address))
         }
     }
 }

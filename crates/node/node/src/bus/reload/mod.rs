@@ -48,6 +48,29 @@ impl fmt::Display for ReloadError {
 
 impl std::error::Error for ReloadError {}
 
+impl ReloadError {
+    /// Why, as a stable word.
+    const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoFile => "no_file",
+            Self::Config(_) => "config",
+            Self::Tls(_) => "tls",
+            Self::Views(_) => "views",
+            Self::Node(_) => "node",
+        }
+    }
+
+    /// The same in one line, for a record: of many errors the first, and how many there are.
+    fn line(&self) -> String {
+        let Self::Config(ConfigError(findings)) = self else { return self.to_string().replace('\n', "; ") };
+        let first = findings.first().map(ToString::to_string).unwrap_or_default();
+        match findings.len() {
+            0 | 1 => first,
+            count => format!("{count} errors, the first: {first}"),
+        }
+    }
+}
+
 impl From<ViewError> for ReloadError {
     fn from(error: ViewError) -> Self {
         Self::Views(error)

@@ -130,6 +130,9 @@ impl Reloader {
         let mut running = self.running.lock().await;
         let done = self.reload_now(&mut running, who).await;
         self.note(&done);
+        if let Err(error) = &done {
+            self.note_refused(who, "reload_refused", "$config", error).await;
+        }
         match &done {
             Ok(Reloaded { counts, not_started, views, restart_needed, .. }) => {
                 let ChangeCounts { added, removed, changed, kept_connection, unchanged } = *counts;
@@ -285,11 +288,28 @@ impl Reloader {
     /// There is no file, or something is wrong with it; nothing has changed then.
     pub async fn reload_views(&self, who: &str) -> Result<(usize, usize), ReloadError> {
         let mut running = self.running.lock().await;
+        let done = self.reload_views_now(&mut running, who).await;
+        if let Err(error) = &done {
+            self.note_refused(who, "views_refused", "$views", error).await;
+        }
+        done
+    }
+
+    async fn reload_views_now(&self, running: &mut Running, who: &str) -> Result<(usize, usize), ReloadError> {
         let source = self.started.source.clone();
         let read = tokio::task::spawn_blocking(move || Ok::<_, ReloadError>(read_again(&source)?.views));
         let views = read.await.map_err(|error| ReloadError::Node(error.to_string()))??;
         // What they derive is told again, whether they have changed or not.
-        self.take_views(&mut running, (views, true), who).await
+        self.take_views(running, (views, true), who).await
+    }
+
+    /// Writes to the audit log that nothing has changed, and why. A bus that has stopped writes no records.
+    async fn note_refused(&self, who: &str, phase: &'static str, topic: &'static str, error: &ReloadError) {
+        let (by, reason, detail) = (who.to_owned(), error.reason(), error.line());
+        let note = move |bus: &mut Bus, now: Now| {
+            bus.note_access(denial(now, &by, phase, "admin", topic, reason, detail));
+        };
+        let _ = self.bus.call(note).await;
     }
 
     fn note(&self, done: &Result<Reloaded, ReloadError>) {

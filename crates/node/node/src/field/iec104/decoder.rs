@@ -1,7 +1,7 @@
 //! What a trace of an IEC 104 device says.
 
 use crate::config::PointConfig;
-use crate::trace::{Capture, Decoder, Message};
+use crate::trace::{CONNECTION_NAMES, Capture, Decoder, Message};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,5 +73,27 @@ impl Decoder for Iec104Decoder {
 
     fn capture(&self) -> Capture {
         Capture::Stream { port: PORT }
+    }
+
+    /// The first is that of `address`, the others those of `iec104.standby` in their order, whichever is started.
+    fn connection_name(&self, connection: u8) -> &'static str {
+        const STANDBY_BEFORE: usize = 1;
+        let [main, ..] = CONNECTION_NAMES;
+        match usize::from(connection) {
+            0 => main,
+            number => CONNECTION_NAMES.get(STANDBY_BEFORE + number).copied().unwrap_or(main),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_have_the_names_of_their_addresses() {
+        let decoder = Iec104Decoder::new([].into(), 1, None);
+        let names = [0, 1, 2, 7].map(|number| decoder.connection_name(number));
+        assert_eq!(names, ["main", "standby1", "standby2", "standby7"]);
     }
 }
