@@ -90,7 +90,7 @@ fn topics_of_any_characters_come_through_their_filters() {
             }
             // The last one that each hears says that no more will come.
             for subject in subject::filter("north", &filter).unwrap() {
-                let end = subject.replace('*', "end").replace('>', "end");
+                let end = subject.replace(['*', '>'], "end");
                 fabric.publish(&end, Bytes::from_static(b"\0end")).await.unwrap();
             }
             let mut found = Vec::new();
@@ -106,7 +106,8 @@ fn topics_of_any_characters_come_through_their_filters() {
             let is_wild = filter.starts_with(['#', '+']);
             let mut expect: Vec<_> =
                 topics.iter().filter(|t| filter.matches(t) || (is_wild && **t == "$SYS/a")).collect();
-            (found.sort(), expect.sort());
+            found.sort();
+            expect.sort();
             assert_eq!(found.iter().collect::<Vec<_>>(), expect, "{filter}");
         }
     });
