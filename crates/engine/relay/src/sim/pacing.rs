@@ -114,19 +114,19 @@ fn run(bytes_per_second: u64, delay: Duration, disk: Duration, owed: [u64; 2], l
 
 #[test]
 fn live_passes_what_is_owed_on_a_slow_link() {
-    for (bytes_per_second, delay, disk, live_max) in [
-        (8_000, 20, 2, 500),
-        (32_000, 20, 2, 500),
-        (250_000, 20, 2, 450),
-        (250_000, 300, 2, 1_500),
-        (250_000, 20, 100, 600),
-        (1_250_000, 5, 2, 400),
+    for (bytes_per_second, delay, disk, live_max, use_min) in [
+        (8_000, 20, 2, 500, 0.9),
+        (32_000, 20, 2, 500, 0.9),
+        (250_000, 20, 2, 500, 0.9),
+        (250_000, 300, 2, 1_500, 0.6),
+        (250_000, 20, 100, 600, 0.8),
+        (1_250_000, 5, 2, 500, 0.9),
     ] {
         let ms = Duration::from_millis;
         let seen = run(bytes_per_second, ms(delay), ms(disk), [1_000_000, 1_000_000], ms(250));
         println!("{bytes_per_second} B/s, {delay} ms, disk {disk} ms: {seen:?}, use {:.2}", seen.use_of_link());
         assert!(seen.live_max <= ms(live_max) && seen.live_median < seen.live_max, "{seen:?}");
-        assert!(seen.use_of_link() > 0.6, "{seen:?}");
+        assert!(seen.use_of_link() > use_min, "{seen:?}");
         assert!(seen.bytes[1] * 2 > seen.bytes[2] * 3 && seen.bytes[2] > 0, "back-fill and bulk share: {seen:?}");
     }
 }

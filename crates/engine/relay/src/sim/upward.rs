@@ -19,7 +19,7 @@ use std::vec::Vec;
 use std::{format, println};
 use tieline_core::{Instant, Now, Timestamp};
 
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 2_000;
 const STEPS: u32 = 40;
 const START_MICROS: i64 = 1_700_000_000_000_000;
 /// All is stored within this time, once all is well.
@@ -130,7 +130,7 @@ impl World {
             receiver: Some(new_receiver()),
             life: 0,
             is_loading: false,
-            clock: 0,
+            clock: 7_000_000,
             disk: Duration::from_millis(2),
             fails: 0,
             store: BTreeMap::new(),
@@ -385,11 +385,24 @@ impl World {
             self.pass(self.now + Duration::from_secs(1));
         }
         self.check();
+        self.check_clocks();
         self.gather();
         for site in &self.sites {
             self.counters.silences += site.upward.stats().silences;
         }
         self.counters
+    }
+
+    /// Where no clock was set, every site knows how far the centre's is.
+    fn check_clocks(&self) {
+        if self.counters.jumps > 0 {
+            return;
+        }
+        for site in &self.sites {
+            let Some(found) = site.upward.clock_offset(self.now) else { continue };
+            let truth = self.clock - site.clock;
+            assert!((found.micros - truth).abs() <= found.error_micros, "{found:?}, but it is {truth}");
+        }
     }
 
     fn is_done(&self) -> bool {
