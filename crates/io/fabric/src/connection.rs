@@ -2,9 +2,9 @@
 
 use crate::FabricError;
 use crate::service::{Service, Subscription};
-use async_nats::client::RequestErrorKind;
+use async_nats::client::{PublishErrorKind, RequestErrorKind};
 use async_nats::jetstream;
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, PublishError, SubscribeError, SubscribeErrorKind};
 use bytes::Bytes;
 use semver::Version;
 use std::fmt;
@@ -172,7 +172,7 @@ impl Fabric {
     /// The subject is none, or the connection is closed.
     pub async fn serve(&self, subject: &str, group: &str) -> Result<Service, FabricError> {
         let subscriber = self.client.queue_subscribe(subject.to_owned(), group.to_owned()).await;
-        Ok(Service::new(self.client.clone(), subscriber.map_err(|error| FabricError::Misused(error.to_string()))?))
+        Ok(Service::new(self.client.clone(), subscriber.map_err(|error| subscribe_error(&error))?))
     }
 
     /// Sends a message to all that are subscribed.
@@ -181,7 +181,7 @@ impl Fabric {
     /// The subject is none, the message too long, or the connection is closed.
     pub async fn publish(&self, subject: &str, body: Bytes) -> Result<(), FabricError> {
         let published = self.client.publish(subject.to_owned(), body).await;
-        published.map_err(|error| FabricError::Misused(error.to_string()))
+        published.map_err(|error| publish_error(&error))
     }
 
     /// Subscribes to a subject, wildcards allowed.
@@ -190,7 +190,7 @@ impl Fabric {
     /// As [`Fabric::serve`].
     pub async fn subscribe(&self, subject: &str) -> Result<Subscription, FabricError> {
         let subscriber = self.client.subscribe(subject.to_owned()).await;
-        subscriber.map(Subscription::new).map_err(|error| FabricError::Misused(error.to_string()))
+        subscriber.map(Subscription::new).map_err(|error| subscribe_error(&error))
     }
 
     /// Waits until all that was sent so far is on its way; whether the server has it, an answer tells.
@@ -238,6 +238,24 @@ fn connect_error(error: &async_nats::ConnectError) -> FabricError {
         ConnectErrorKind::Dns | ConnectErrorKind::TimedOut | ConnectErrorKind::Io | ConnectErrorKind::MaxReconnects => {
             FabricError::Away(words)
         }
+    }
+}
+
+pub(crate) fn publish_error(error: &PublishError) -> FabricError {
+    match error.kind() {
+        PublishErrorKind::MaxPayloadExceeded | PublishErrorKind::InvalidSubject => {
+            FabricError::Misused(error.to_string())
+        }
+        PublishErrorKind::Send => FabricError::Away(error.to_string()),
+    }
+}
+
+fn subscribe_error(error: &SubscribeError) -> FabricError {
+    match error.kind() {
+        SubscribeErrorKind::InvalidSubject | SubscribeErrorKind::InvalidQueueName => {
+            FabricError::Misused(error.to_string())
+        }
+        SubscribeErrorKind::Other => FabricError::Away(error.to_string()),
     }
 }
 

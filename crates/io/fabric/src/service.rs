@@ -1,6 +1,7 @@
 //! Requests to serve, and messages.
 
 use crate::FabricError;
+use crate::connection::publish_error;
 use async_nats::{Client, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -43,7 +44,7 @@ impl Request {
     /// The answer is too long, or the connection is closed.
     pub async fn answer(self, body: Bytes) -> Result<(), FabricError> {
         let Some(reply) = self.reply else { return Ok(()) };
-        self.client.publish(reply, body).await.map_err(|error| FabricError::Misused(error.to_string()))
+        self.client.publish(reply, body).await.map_err(|error| publish_error(&error))
     }
 }
 

@@ -102,13 +102,10 @@ fn each_record_comes_once_whatever_is_killed() {
     block_on(async {
         let Some(mut server) = Server::start().await else { return };
         let (clock, store, acknowledged) = (Clock::new(), Rc::new(RefCell::default()), Rc::new(RefCell::new(0)));
-        let start_centre = async |server: &Server| {
-            let fabric = server.connect("centre").await;
-            tokio::task::spawn_local(centre(fabric, clock, Rc::clone(&store)))
-        };
+        let start_centre = |fabric| tokio::task::spawn_local(centre(fabric, clock, Rc::clone(&store)));
         let site = site(server.connect("north").await, clock, Rc::clone(&acknowledged));
         let site = tokio::task::spawn_local(site);
-        let mut task = start_centre(&server).await;
+        let mut task = start_centre(server.connect("centre").await);
         for kill in 1..=8 {
             let upto = RECORDS / 10 * kill + 37 * kill;
             until("records are acknowledged", || *acknowledged.borrow() >= upto).await;
@@ -117,12 +114,13 @@ fn each_record_comes_once_whatever_is_killed() {
                 continue;
             }
             task.abort();
-            task = start_centre(&server).await;
+            task = start_centre(server.connect("centre").await);
         }
         until("all is acknowledged", || *acknowledged.borrow() == RECORDS).await;
         let store: &Store = &store.borrow();
         assert_eq!(store.mark, Mark { epoch: 1, number: RECORDS });
         assert!(store.records.iter().eq(&(1..=RECORDS).map(record).collect::<Vec<_>>()));
-        (site.abort(), task.abort());
+        site.abort();
+        task.abort();
     });
 }
