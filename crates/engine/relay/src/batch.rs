@@ -12,7 +12,7 @@
 //! | `version` | 1 |
 //! | `flags` | bit 0: the records are one Zstandard frame (RFC 8878); the others are 0 |
 //! | `stream` | 0 live, 1 back-fill, 2 bulk |
-//! | `epoch` | of the site's numbers, low byte first |
+//! | `epoch` | of the site's numbers, low byte first: when they began, in microseconds since 1970, or higher |
 //! | `site` | length (varint), then its name in UTF-8: 1 to 128 bytes |
 //! | `first` | varint: the number of the first record, from 1; of a question, the number that would be sent next |
 //! | `lost` | varint: how many numbers directly below `first` the site cannot send any more |

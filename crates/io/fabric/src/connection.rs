@@ -3,7 +3,8 @@
 use crate::FabricError;
 use crate::service::{Service, Subscription};
 use async_nats::client::{PublishErrorKind, RequestErrorKind};
-use async_nats::jetstream;
+use async_nats::jetstream::context::AccountErrorKind;
+use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, PublishError, SubscribeError, SubscribeErrorKind};
 use bytes::Bytes;
 use semver::Version;
@@ -88,6 +89,21 @@ impl FabricOptions {
     }
 }
 
+/// What a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The longest message.
+    pub message_bytes_max: usize,
+    /// Whether it has JetStream, for this client.
+    pub keeps_logs: bool,
+    /// How long it took to ask it.
+    pub round_trip: Duration,
+}
+
 /// A connection. It is made again by itself whenever it ends; copies share it.
 #[derive(Clone, Debug)]
 pub struct Fabric {
@@ -134,16 +150,37 @@ impl Fabric {
         self.is_up.clone()
     }
 
-    /// What the server says that it is.
-    #[must_use]
-    pub fn server_version(&self) -> String {
-        self.client.server_info().version
-    }
-
     /// The longest message.
     #[must_use]
     pub fn message_bytes_max(&self) -> usize {
         self.client.max_payload()
+    }
+
+    /// What the server is, and whether it can keep logs and leases.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn about(&self) -> Result<About, FabricError> {
+        let begin = std::time::Instant::now();
+        let keeps_logs = match self.jetstream.query_account().await {
+            Ok(_) => true,
+            Err(error) => match error.kind() {
+                AccountErrorKind::JetStreamUnavailable => false,
+                AccountErrorKind::JetStream(cause)
+                    if cause.error_code() == ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT =>
+                {
+                    false
+                }
+                AccountErrorKind::JetStream(cause) => return Err(crate::log::of_jetstream(&cause)),
+                AccountErrorKind::TimedOut | AccountErrorKind::Other => {
+                    return Err(FabricError::Away(error.to_string()));
+                }
+            },
+        };
+        let round_trip = begin.elapsed();
+        let info = self.client.server_info();
+        let (name, version, message_bytes_max) = (info.server_name, info.version, info.max_payload);
+        Ok(About { name, version, message_bytes_max, keeps_logs, round_trip })
     }
 
     /// Asks who serves a subject.

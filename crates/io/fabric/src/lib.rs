@@ -25,7 +25,7 @@ mod log;
 mod service;
 pub mod subject;
 
-pub use connection::{Credentials, Fabric, FabricOptions, VERSION_MIN};
+pub use connection::{About, Credentials, Fabric, FabricOptions, VERSION_MIN};
 pub use error::FabricError;
 pub use leases::{Lease, LeaseError, Leases, Watch};
 pub use log::{AppendError, Entry, Last, Log, LogOptions, Reader};

@@ -10,6 +10,9 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
+/// Of all sites.
+pub(super) const FIRST_EPOCH: u64 = 1_000_000;
+
 /// A record that nobody else has.
 pub(super) fn record(site: &str, stream: Stream, epoch: u64, number: u64) -> Vec<u8> {
     let padding = (number * 7919 + epoch * 13) % 90;
@@ -60,9 +63,9 @@ impl Site {
             journals.insert(stream, Journal { oldest: 1, ..Journal::default() });
         }
         Self {
-            upward: Upward::new(&name, 1, limits(), random.next()),
+            upward: Upward::new(&name, FIRST_EPOCH, limits(), random.next()),
             name,
-            epoch: 1,
+            epoch: FIRST_EPOCH,
             journals,
             up: Line::new(rate, delay),
             down: Line::new(rate, delay),

@@ -67,7 +67,9 @@ pub struct Upward {
 }
 
 impl Upward {
-    /// The sender of a site whose numbers belong to an epoch. Pauses are spread by `seed`, so that sites do not come back together.
+    /// The sender of a site whose numbers belong to an epoch: the time when they began, in microseconds, or higher where the centre knows a
+    /// higher one. **No epoch is used twice**: a site that lost its journal, or was restored, begins another one, or the centre takes
+    /// new records for those that it has. Pauses are spread by `seed`, so that sites do not come back together.
     #[must_use]
     pub fn new(site: &str, epoch: u64, limits: UpwardLimits, seed: u64) -> Self {
         Self {
@@ -90,7 +92,7 @@ impl Upward {
         }
     }
 
-    /// Counts numbers from 1 again, in a higher epoch: what was offered before is not sent any more.
+    /// Counts numbers from 1 again, in a higher epoch that was never used: what was offered before is not sent any more.
     pub fn begin_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
         self.is_stuck = false;

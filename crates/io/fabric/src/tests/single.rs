@@ -255,6 +255,22 @@ fn tls_needs_an_authority_that_is_known() {
 }
 
 #[test]
+fn a_server_says_whether_it_keeps_logs() {
+    let (with, without) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    block_on(async {
+        let Some(server) = Server::start(&with, "").await else { return };
+        let about = connect(&server, "north").await.about().await.unwrap();
+        assert!(about.keeps_logs && about.name == "n1" && about.message_bytes_max == 1 << 20, "{about:?}");
+        let off = "accounts { A: { users: [{ user: north, password: cold }] } }\nno_auth_user: north";
+        let server = Server::start(&without, off).await.unwrap();
+        let fabric = connect(&server, "north").await;
+        assert!(!fabric.about().await.unwrap().keeps_logs);
+        let options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1 };
+        assert!(fabric.log(options).await.is_err());
+    });
+}
+
+#[test]
 fn a_connection_comes_back_and_says_so() {
     let folder = TempDir::new().unwrap();
     block_on(async {

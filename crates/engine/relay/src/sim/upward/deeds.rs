@@ -1,7 +1,7 @@
 //! What happens to sites, links, the centre and their disks.
 
 extern crate std;
-use super::World;
+use super::{FIRST_EPOCH, World};
 use crate::Stream;
 use core::time::Duration;
 use std::format;
@@ -53,8 +53,9 @@ impl World {
         self.counters.silences += self.sites[index].upward.stats().silences;
         let site = &mut self.sites[index];
         if loses_disk {
-            // Its clock gives the epoch, and may be wrong.
-            let epoch = if seed % 2 == 0 { 1 } else { site.epoch + 5 };
+            // Its clock gives the epoch, and may be wrong: but no epoch is used twice.
+            self.epochs += 10;
+            let epoch = if seed.is_multiple_of(2) { FIRST_EPOCH * 2 + 5 - self.epochs } else { self.epochs };
             site.begin_epoch(epoch);
             // It has measured a little before the link is up.
             for journal in site.journals.values_mut() {
