@@ -22,7 +22,7 @@ use std::vec::Vec;
 use std::{format, println};
 use tieline_core::Instant;
 
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_000;
 const STEPS: u32 = 40;
 const NODES: usize = 3;
 /// Once all is well, a leader writes within this time.

@@ -19,7 +19,7 @@ use std::vec::Vec;
 use std::{format, println};
 use tieline_core::{Instant, Now, Timestamp};
 
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_000;
 const STEPS: u32 = 40;
 const START_MICROS: i64 = 1_700_000_000_000_000;
 /// All is stored within this time, once all is well.
