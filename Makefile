@@ -20,6 +20,7 @@ run: $(CONSOLE)
 ## test: every check and every test, with real peers and a real browser
 test: packages $(VENV) $(CONSOLE) sdk/typescript/node_modules/.package-lock.json $(NODE_BACNET)/node_modules/.package-lock.json
 	@bash .ci/step "FerretDB" bash .ci/ferretdb
+	@bash .ci/step "nats-server" bash .ci/nats
 	@bash .ci/test
 
 ## bench: every experiment in a shorter form, each beside a floor measured in the same run; below half an hour with the build

@@ -153,6 +153,10 @@ pub enum Verb {
     /// GOOSE (IEC 61850-8-1) tools that need no node
     #[command(subcommand)]
     Goose(GooseVerb),
+    /// Check the servers that join sites to a centre
+    #[cfg(feature = "fabric")]
+    #[command(subcommand)]
+    Fabric(crate::fabric::FabricVerb),
     /// Seal and open messages of the Brazilian financial network (RSFN), as files or as a server
     #[command(subcommand)]
     Seal(SealVerb),

@@ -273,6 +273,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline iec104 server bay.csv --listen 127.0.0.1:0 --utc-offset 1 --json",
         ],
     ),
+    #[cfg(feature = "fabric")]
+    (
+        "fabric check",
+        &[
+            "tieline fabric check nats://10.0.0.5:4222",
+            "tieline fabric check tls://n1.example:4222 tls://n2.example:4222 --json",
+        ],
+    ),
     (
         "goose listen",
         &[

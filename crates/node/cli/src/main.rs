@@ -21,6 +21,8 @@ mod discover;
 mod dnp3;
 mod examples;
 mod exit;
+#[cfg(feature = "fabric")]
+mod fabric;
 mod goose;
 mod history;
 mod import;
@@ -115,6 +117,8 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Bacnet(BacnetVerb::Server(args)) => serve::bacnet::server(&args),
         Verb::Iec104(Iec104Verb::Server(args)) => serve::iec104::server(&args),
         Verb::Goose(verb) => goose::goose(&verb),
+        #[cfg(feature = "fabric")]
+        Verb::Fabric(verb) => fabric::fabric(&verb),
         Verb::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut examples::command(), "tieline", &mut script);

@@ -16,6 +16,7 @@ mod mongo;
 mod mqtt;
 mod packets;
 mod pair;
+mod relay;
 mod rsfn;
 mod series;
 mod websocket;
@@ -24,7 +25,7 @@ mod websocket;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 40] = [
+pub const TARGETS: [(&str, Target); 42] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -60,6 +61,8 @@ pub const TARGETS: [(&str, Target); 40] = [
     ("mqtt_session", mqtt::session),
     ("mqtt_packet", packets::packet),
     ("mqtt_server", packets::server),
+    ("relay_batch", relay::batch),
+    ("relay_receiver", relay::receiver),
     ("rsfn_header", rsfn::header),
     ("rsfn_envelope", rsfn::envelope),
     ("rsfn_inflate", rsfn::compressed),

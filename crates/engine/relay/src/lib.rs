@@ -1,0 +1,54 @@
+//! What a site owes its centre and how far it came, and which node of a centre leads.
+//!
+//! In: numbers of durable records, the records themselves when they are asked for, answers, marks, heartbeats, leases, time. Out:
+//! batches with numbers without gaps, transactions for the centre's store, answers with its mark, the right to lead with its term,
+//! conditional appends.
+//!
+//! Never: a socket, a file, a clock, a guess about what is on another's disk.
+//!
+//! # Upward
+//!
+//! ```text
+//!  the site's journal ─▶ Upward ══ batch ══▶ Receiver ─▶ the centre's store: records and mark, one transaction
+//!                          ▲                     │
+//!                          └═══ answer: mark ════┘
+//! ```
+//!
+//! The records of each [`Stream`] of a site are numbered from 1 without gaps. A [`Receiver`] takes only what continues after its mark,
+//! and answers with the mark; an [`Upward`] goes on from the number after the mark whenever it is in doubt. So each record is stored
+//! once, whatever is lost, doubled, delayed or killed in between. A record that a site no longer has is named as lost, and counted.
+//!
+//! # Leading
+//!
+//! [`Lead`] decides by heartbeats and a lease which node leads, and in which term; [`Writer`] appends what that node decides to a
+//! stream, and ends when the stream has a higher term.
+//!
+//! Read first: `batch.rs` and `answer.rs` (the formats), then `upward/mod.rs`, `receiver.rs`, `lead.rs`, `writer.rs`.
+#![no_std]
+extern crate alloc;
+
+mod answer;
+mod batch;
+mod clock_offset;
+mod lead;
+mod pace;
+mod random;
+mod receiver;
+mod stream;
+mod upward;
+mod writer;
+
+pub use answer::{Answer, Mark, Verdict};
+pub use batch::{
+    BATCH_BYTES_MAX, Batch, BatchError, BatchReader, BatchWriter, RECORDS_BYTES_MAX, Records, SITE_BYTES_MAX,
+};
+pub use clock_offset::{ClockOffset, Offset};
+pub use lead::{Lead, LeadAction, LeadEvent, LeadLimits, Lease, LeaseError, Reason};
+pub use pace::PaceLimits;
+pub use receiver::{Part, Receiver, ReceiverLimits, ReceiverStats, Reply};
+pub use stream::Stream;
+pub use upward::{Outgoing, Read, Upward, UpwardEvent, UpwardLimits, UpwardStats};
+pub use writer::{AppendError, Last, Writer, WriterAction, WriterEvent, WriterFull, WriterLimits, message_records};
+
+#[cfg(test)]
+mod sim;

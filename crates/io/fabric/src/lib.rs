@@ -1,0 +1,35 @@
+//! What joins sites and the nodes of a centre, over NATS with JetStream: this crate alone knows it.
+//!
+//! In: subjects, bytes, sequences, revisions. Out: answers, requests to serve, messages of a log in order, the revision of a lease.
+//!
+//! | operation | promises |
+//! |---|---|
+//! | [`Fabric::call`] | an answer, or that nobody serves, or that none came in time: it may have been done |
+//! | [`Fabric::serve`] | requests; those of one group are shared by all that serve in it |
+//! | [`Fabric::publish`], [`Fabric::subscribe`] | messages while both are connected, and no more |
+//! | [`Log::append_if`] | the message follows the one that the caller names, and is on the disks of a majority; or it is not known |
+//! | [`Log::last`], [`Log::read_from`] | messages in the order of their sequences |
+//! | [`Leases`] | a value is written only where its revision is the one that the caller names |
+//!
+//! Servers must be of [`VERSION_MIN`] or newer, and have `sync_interval: always` where a log or a lease is kept: a client cannot see
+//! that.
+//!
+//! Never: a decision, a retry, a thread. What a log or a lease means is decided elsewhere; it is called from a tokio runtime.
+//!
+//! Read first: `connection.rs`, `log.rs`, `leases.rs`, and `subject.rs` for names.
+
+mod connection;
+mod error;
+mod leases;
+mod log;
+mod service;
+pub mod subject;
+
+pub use connection::{About, Credentials, Fabric, FabricOptions, VERSION_MIN};
+pub use error::FabricError;
+pub use leases::{Lease, LeaseError, Leases, Watch};
+pub use log::{AppendError, Entry, Last, Log, LogOptions, Reader};
+pub use service::{Message, Request, Service, Subscription};
+
+#[cfg(test)]
+mod tests;
