@@ -84,6 +84,7 @@ mod series;
 mod slots;
 mod subscribe;
 mod tree;
+mod wants;
 mod wild;
 
 pub use audience::{Audience, Match};
@@ -102,6 +103,7 @@ pub use removal::{Lives, Removal};
 pub use selector::{Selector, SelectorError};
 pub use series::{Event, Keep, Last, Range, Series};
 pub use subscribe::{Options, RetainHandling, Subscribed};
+pub use wants::{Asking, Wants};
 pub use tree::{Applied, Change, TopicId, Tree, View};
 
 #[cfg(test)]
