@@ -103,8 +103,8 @@ pub use removal::{Lives, Removal};
 pub use selector::{Selector, SelectorError};
 pub use series::{Event, Keep, Last, Range, Series};
 pub use subscribe::{Options, RetainHandling, Subscribed};
-pub use wants::{Asking, Wants};
 pub use tree::{Applied, Change, TopicId, Tree, View};
+pub use wants::{Asking, Wants};
 
 #[cfg(test)]
 mod model;

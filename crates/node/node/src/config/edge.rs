@@ -56,7 +56,8 @@ impl std::fmt::Display for Upstream {
     }
 }
 
-const UPSTREAM: &str = "where the upstream is, as in \"mqtts://core.example:8883\" or [\"mqtt://10.1.0.5\", \"mqtt://10.1.0.6\"]";
+const UPSTREAM: &str =
+    "where the upstream is, as in \"mqtts://core.example:8883\" or [\"mqtt://10.1.0.5\", \"mqtt://10.1.0.6\"]";
 
 /// Reads the table. Files are found beside `folder`; `name` is the node's.
 pub(super) fn read_edge(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, name: &str) -> Option<EdgeConfig> {
@@ -139,7 +140,8 @@ fn read_upstream(text: &str) -> Option<Upstream> {
         Some((host, port)) => (host, port.parse().ok().filter(|port| *port > 0)?),
         None => (rest, usual),
     };
-    let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '[' | ']') || (is_ipv6 && c == ':');
+    let is_host =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '[' | ']') || (is_ipv6 && c == ':');
     let is_whole = !host.is_empty() && host.chars().all(is_host);
     is_whole.then(|| Upstream { address: format!("{host}:{port}"), is_tls })
 }
@@ -167,7 +169,8 @@ mod tests {
         check("['mqtts://core', 'mqtt://10.1.0.5:7']", &["mqtts://core:8883", "mqtt://10.1.0.5:7"]);
         check("'mqtt://[::1]:9'", &["mqtt://[::1]:9"]);
         check("'mqtt://[::1]'", &["mqtt://[::1]:1883"]);
-        for wrong in ["'core:1883'", "'http://core'", "'mqtt://'", "'mqtt://a:0'", "'mqtt://a/b'", "[]", "7", "'mqtt://u@h'"]
+        for wrong in
+            ["'core:1883'", "'http://core'", "'mqtt://'", "'mqtt://a:0'", "'mqtt://a/b'", "[]", "7", "'mqtt://u@h'"]
         {
             check(wrong, &[]);
         }
@@ -177,7 +180,10 @@ mod tests {
     fn a_node_without_the_table_is_no_edge() {
         assert_eq!(from_text("t.toml", "", Path::new(".")).unwrap().edge, None);
         let edge = read("upstream='mqtt://core'\npassword_file='p'\nkeep=['a/#']").unwrap();
-        assert_eq!((edge.client_id.as_str(), edge.password_file.as_deref()), ("edge-north", Some(Path::new("/etc/t/p"))));
+        assert_eq!(
+            (edge.client_id.as_str(), edge.password_file.as_deref()),
+            ("edge-north", Some(Path::new("/etc/t/p")))
+        );
         assert_eq!((edge.topics.len(), edge.keep.len(), edge.linger), (1, 1, Duration::from_secs(10)));
     }
 
