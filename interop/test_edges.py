@@ -169,9 +169,11 @@ def test_an_edge_of_an_edge(tmp_path, core, edge):
             sub.wait("plant/1", v=2, q="bad", why=["away"])
             assert link(far)["state"] == "up", "the way to the next node is there"
             core.start(http=http, mqtt=mqtt)
-            sub.wait("plant/1", v=2, q="good")
+            until(lambda: sub.messages()[-1][2]["q"] == "good", sub.said)
             # And the way up is as long.
-            publish(far, "plant/9", "from far", "-r")
+            wait_for_link(edge, "up")
+            with Paho(far) as paho:
+                assert acknowledged(paho, "plant/9", "from far", retain=True) == 0
             sub.wait("plant/9", payload="from far")
             assert core.request("/v1/topics/plant/9")[1]["value"] == "from far"
 
@@ -205,7 +207,7 @@ class Cut:
     """A way to a node that can be cut and mended: a bridge that passes bytes on."""
 
     def __init__(self, node):
-        self.target, self.pairs, self.is_cut = node.mqtt_port, [], False
+        self.target, self.pairs, self.is_cut, self.is_held = node.mqtt_port, [], False, False
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "mqtt://127.0.0.1:%d" % self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -224,11 +226,12 @@ class Cut:
             for one, other in ((near, far), (far, near)):
                 threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
 
-    @staticmethod
-    def _pass(source, sink):
+    def _pass(self, source, sink):
         try:
             while data := source.recv(65536):
-                sink.sendall(data)
+                # A link that is dead says nothing of it.
+                if not self.is_held:
+                    sink.sendall(data)
         except OSError:
             pass
         for end in (source, sink):
@@ -246,8 +249,11 @@ class Cut:
                 pass
         self.pairs = []
 
+    def hold(self):
+        self.is_held = True
+
     def mend(self):
-        self.is_cut = False
+        self.is_cut = self.is_held = False
 
     def __enter__(self):
         return self
@@ -278,6 +284,22 @@ def test_after_a_cut_the_newest_values_come_and_what_was_removed_goes(tmp_path, 
             assert set(came) == {1, 5}, came
             seen = wait_for_link(edge, "up", away=0, topics=2)
             assert seen["filters"] == 1
+
+
+def test_a_link_that_is_silent_is_broken_and_what_was_on_its_way_is_told(tmp_path, core):
+    publish(core, "plant/1", point(1), "-r")
+    with Cut(core) as way, Node(folder(tmp_path, "edge"), more=edge_table(way.address)) as edge:
+        with Sub(edge, "plant/1") as sub, Paho(edge) as paho:
+            sub.wait("plant/1", v=1, q="good")
+            way.hold()
+            assert acknowledged(paho, "plant/2", "x") == 0x83, "it has no answer, and may have arrived"
+            sub.wait("plant/1", v=1, q="bad", why=["away"])
+            assert wait_for_link(edge, "away")["why"]
+            way.cut()
+            way.mend()
+            wait_for_link(edge, "up", away=0)
+            until(lambda: sub.messages()[-1][2]["q"] == "good", sub.said)
+            assert acknowledged(paho, "plant/2", "x") == 0
 
 
 def test_the_second_upstream_is_used_while_the_first_is_away(tmp_path, core):
@@ -331,11 +353,11 @@ def test_refusals_of_the_upstream_come_back_with_their_reason(tmp_path):
             assert acknowledged(paho, "plant/typed", "{}") == 0x83
 
 
-def acknowledged(paho, topic, payload, qos=1, properties=None):
+def acknowledged(paho, topic, payload, qos=1, properties=None, retain=False):
     """The reason code of an acknowledgement."""
     while not paho.acknowledged.empty():
         paho.acknowledged.get()
-    paho.client.publish(topic, payload, qos, properties=properties)
+    paho.client.publish(topic, payload, qos, retain, properties=properties)
     return paho.acknowledged.get(timeout=15)[1].value
 
 

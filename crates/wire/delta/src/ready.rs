@@ -24,7 +24,7 @@ impl ReadyDelta {
         }
     }
 
-    /// The codec and the delta, for those who hold this value and take one of these codecs.
+    /// The codec and the delta, for subscribers that hold this value and take one of these codecs.
     pub(crate) fn from(&self, base: &Bytes, wanted: CodecSet) -> Option<(CodecId, Bytes)> {
         let leads = wanted.contains(CodecSet::of(self.codec)) && self.base == *base;
         leads.then(|| (self.codec, self.delta.clone()))
