@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::fmt;
 use core::ops::Deref;
@@ -220,6 +221,59 @@ impl Filter {
             }
         }
     }
+
+    /// Whether the filter selects every topic that the other one selects.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        if self.hides(other) {
+            return false;
+        }
+        let (mut outer, mut inner) = (self.levels(), other.levels());
+        loop {
+            match (outer.next(), inner.next()) {
+                (Some("#"), _) | (None, None) => return true,
+                (Some("+"), Some(level)) if level != "#" => {}
+                (Some(a), Some(b)) if a == b => {}
+                (Some(_) | None, Some(_)) | (Some(_), None) => return false,
+            }
+        }
+    }
+
+    /// The filter of exactly the topics that both select; none where there are none.
+    #[must_use]
+    pub fn common(&self, other: &Self) -> Option<Self> {
+        if self.hides(other) || other.hides(self) {
+            return None;
+        }
+        let (mut ours, mut theirs) = (self.levels(), other.levels());
+        let mut levels: Vec<&str> = Vec::new();
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => break,
+                // `a/#` also selects `a`.
+                (Some("#"), None) | (None, Some("#")) => break,
+                (Some("#"), Some(level)) => {
+                    levels.push(level);
+                    levels.extend(theirs);
+                    break;
+                }
+                (Some(level), Some("#")) => {
+                    levels.push(level);
+                    levels.extend(ours);
+                    break;
+                }
+                (Some("+"), Some(level)) | (Some(level), Some("+")) => levels.push(level),
+                (Some(a), Some(b)) if a == b => levels.push(a),
+                (Some(_) | None, Some(_)) | (Some(_), None) => return None,
+            }
+        }
+        Self::new(&levels.join("/")).ok()
+    }
+
+    /// Whether this filter begins with a wildcard, and the other one with `$`, which no wildcard selects (MQTT-4.7.2-1).
+    fn hides(&self, other: &Self) -> bool {
+        matches!(self.0.as_bytes().first(), Some(b'+' | b'#')) && other.0.starts_with('$')
+    }
 }
 
 impl Deref for Filter {
@@ -274,6 +328,49 @@ mod tests {
         check_match("+/a", "$SYS/a", false);
         check_match("$SYS/#", "$SYS/a", true);
         check_match("a/b", "a", false);
+    }
+
+    #[test]
+    fn a_filter_covers_what_selects_no_more_than_it() {
+        let check = |outer: &str, inner: &str, expect: bool| {
+            let covers = Filter::new(outer).unwrap().covers(&Filter::new(inner).unwrap());
+            assert_eq!(covers, expect, "{outer} {inner}");
+        };
+        for same in ["a", "a/+", "a/#", "#", "+", "$SYS/#"] {
+            check(same, same, true);
+        }
+        check("#", "a/+/c", true);
+        check("a/#", "a", true);
+        check("a/#", "a/b/#", true);
+        check("a/+", "a/b", true);
+        check("+/b", "a/b", true);
+        check("a/b/#", "a/#", false);
+        check("a/+", "a/#", false);
+        check("a/b", "a/+", false);
+        check("a/+/#", "a/#", false);
+        check("#", "$SYS/a", false);
+        check("+/a", "$SYS/a", false);
+    }
+
+    #[test]
+    fn what_two_filters_have_in_common_is_a_filter() {
+        let check = |a: &str, b: &str, expect: Option<&str>| {
+            let (one, other) = (Filter::new(a).unwrap(), Filter::new(b).unwrap());
+            for found in [one.common(&other), other.common(&one)] {
+                assert_eq!(found.as_deref(), expect, "{a} {b}");
+            }
+        };
+        check("#", "a/+/c", Some("a/+/c"));
+        check("a/+", "+/b", Some("a/b"));
+        check("a/#", "+/b/#", Some("a/b/#"));
+        check("a/#", "a", Some("a"));
+        check("a/#", "+", Some("a"));
+        check("a/+/#", "a/#", Some("a/+/#"));
+        check("a/b", "a/c", None);
+        check("a", "a/b", None);
+        check("a/+", "a", None);
+        check("#", "$SYS/#", None);
+        check("$SYS/#", "$SYS/a", Some("$SYS/a"));
     }
 
     #[test]

@@ -84,6 +84,7 @@ mod series;
 mod slots;
 mod subscribe;
 mod tree;
+mod wants;
 mod wild;
 
 pub use audience::{Audience, Match};
@@ -103,6 +104,7 @@ pub use selector::{Selector, SelectorError};
 pub use series::{Event, Keep, Last, Range, Series};
 pub use subscribe::{Options, RetainHandling, Subscribed};
 pub use tree::{Applied, Change, TopicId, Tree, View};
+pub use wants::{Asking, Wants};
 
 #[cfg(test)]
 mod model;

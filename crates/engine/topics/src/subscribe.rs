@@ -152,6 +152,9 @@ impl Tree {
         let is_new = self.slots.get_mut(id).is_some_and(|slot| slot.exact.insert(entry));
         if is_new {
             self.counts.subscriptions += 1;
+            if self.told.is_some() {
+                self.tell_exact(id, true);
+            }
             keep(&mut self.subscribers.entry(subscriber).or_default().exact, id);
         }
         if let Some(old) = narrowed {
@@ -212,6 +215,9 @@ impl Tree {
         self.make_room(needed, None)?;
         self.bytes += needed;
         self.void_sets();
+        if let Some(told) = self.told.as_mut().filter(|_| known.is_none()) {
+            told.push((filter.clone(), true));
+        }
         let id = known.unwrap_or_else(|| self.wild.insert(filter));
         Ok(selector.map_or(id, |selector| self.wild.narrow(id, selector.clone())))
     }
@@ -219,7 +225,20 @@ impl Tree {
     fn leave_exact(&mut self, subscriber: SubscriberId, id: u32) {
         if self.slots.get_mut(id).is_some_and(|slot| slot.exact.remove(subscriber)) {
             self.counts.subscriptions -= 1;
+            if self.told.is_some() {
+                self.tell_exact(id, false);
+            }
             self.rest(id);
+        }
+    }
+
+    /// Tells of a topic that has its first subscriber, or has lost its last.
+    fn tell_exact(&mut self, id: u32, is_first: bool) {
+        let (Some(told), Some(slot)) = (&mut self.told, self.slots.get(id)) else { return };
+        if let Ok(filter) = Filter::new(&slot.topic)
+            && slot.exact.iter().take(2).count() == usize::from(is_first)
+        {
+            told.push((filter, is_first));
         }
     }
 
@@ -228,10 +247,15 @@ impl Tree {
         if held.list.remove(subscriber) {
             self.counts.subscriptions -= 1;
         }
+        let filter = self.told.is_some().then(|| held.filter.clone());
         let freed = self.wild.remove_unused(id);
         if freed > 0 {
             self.bytes -= freed;
             self.void_sets();
+        }
+        // One that a selector narrowed may be gone, and the others stay.
+        if let (Some(told), Some(filter)) = (&mut self.told, filter.filter(|filter| self.wild.find(filter).is_none())) {
+            told.push((filter, false));
         }
     }
 

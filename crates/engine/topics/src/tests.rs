@@ -216,3 +216,36 @@ fn a_filter_that_others_hold_invalidates_nothing() {
     assert_eq!(audience(&mut tree, "a/b", None), "2:q0[]");
     assert_eq!(tree.stats().sets_computed, before);
 }
+
+#[test]
+fn filters_are_told_with_their_first_and_last_subscriber() {
+    let mut tree = tree();
+    subscribe(&mut tree, 9, "before", Options::default()).unwrap();
+    tree.tell_filters();
+    let mut check = |who: u32, does: &str, expect: &str| {
+        let id = SubscriberId(who);
+        let (sign, text) = does.split_at(1);
+        let filter = Filter::new(text.trim_end_matches('~')).unwrap();
+        let selector = text.ends_with('~').then(|| Selector::new("x").unwrap());
+        match sign {
+            "+" => drop(tree.subscribe_narrowed(id, &filter, selector.as_ref(), Options::default()).unwrap()),
+            "-" => drop(tree.unsubscribe(id, &filter)),
+            _ => drop(tree.drop_subscriber(id)),
+        }
+        let told = tree.take_told();
+        let told: Vec<_> =
+            told.iter().map(|(filter, first)| format!("{}{filter}", if *first { "+" } else { "-" })).collect();
+        assert_eq!(told.join(" "), expect, "{who} {does}");
+    };
+    check(1, "+a/b", "+a/b");
+    check(1, "+a/b", "");
+    check(2, "+a/b", "");
+    check(1, "+a/+", "+a/+");
+    check(2, "+a/+~", "");
+    check(1, "-a/+", "");
+    check(2, "-a/+", "-a/+");
+    check(1, "-a/b", "");
+    check(2, "+b/#", "+b/#");
+    check(2, "!all", "-a/b -b/#");
+    check(9, "-before", "-before");
+}

@@ -87,6 +87,8 @@ pub struct Tree {
     lanes: Vec<(Filter, Lane)>,
     /// Which topics the caller has rules for: the first filter that selects one decides.
     rules: Vec<Filter>,
+    /// Filters that got their first subscriber (true) or lost their last, in order, where the caller wants to know.
+    pub(crate) told: Option<Vec<(Filter, bool)>>,
 }
 
 impl Tree {
@@ -108,7 +110,19 @@ impl Tree {
             ids: Vec::new(),
             lanes: Vec::new(),
             rules: Vec::new(),
+            told: None,
         }
+    }
+
+    /// Tells from here on which filters have subscribers: [`Tree::take_told`].
+    pub fn tell_filters(&mut self) {
+        self.told.get_or_insert_default();
+    }
+
+    /// The filters that got their first subscriber (true) or lost their last (false) since the last call, in order. A filter
+    /// without wildcards may come twice, with a selector and without.
+    pub fn take_told(&mut self) -> Vec<(Filter, bool)> {
+        self.told.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
     /// Says how urgent topics are that come from here on: the first filter that selects one decides, and

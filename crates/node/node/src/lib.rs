@@ -18,6 +18,7 @@ mod broker;
 mod bus;
 pub mod config;
 mod control;
+mod edge;
 mod field;
 mod history;
 mod http;

@@ -2,9 +2,12 @@
 
 mod folder;
 mod in_process;
+mod start_error;
+mod upstream;
 
 pub use folder::FolderLock;
 pub use in_process::{InProcessBroker, InProcessListener, Waiting};
+pub use start_error::StartError;
 
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
 use crate::broker::listeners::{self, Addresses, Entrances};
@@ -13,20 +16,20 @@ use crate::bus::ledger::{LedgerBatches, LedgerOwner, Opened};
 use crate::bus::ownership::{lanes, unpublished};
 use crate::bus::reload::{FieldShards, KnownDevices, Reloader, ShardParts};
 use crate::bus::reserved::Reserved;
-use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Receipt};
+use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Mirror, Receipt};
 use crate::config::{Config, MqttConfig, TopicRule};
 use crate::control::Commands;
 use crate::control::audit::AuditLog;
 use crate::control::state::{self, Record};
-use crate::field::{DeviceTable, Positions};
+use crate::edge::EdgeThread;
+use crate::field::{DeviceTable, Positions, ShardChange};
 use crate::history::{HistoryOwner, OnChange, Recorder};
 use crate::http::{About, App, state_of};
 use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
 use std::cell::RefCell;
-use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -41,6 +44,7 @@ use tieline_topics::{Lane, Limits};
 use tieline_transport::CertificateCache;
 use tieline_views::Views;
 use tokio::net::TcpListener;
+use upstream::EdgeParts;
 
 /// Subscriptions of one client; beyond them SUBACK says that the quota is exceeded.
 const CLIENT_SUBSCRIPTIONS_MAX: usize = 100_000;
@@ -50,6 +54,7 @@ const CLIENT_SUBSCRIPTIONS_MAX: usize = 100_000;
 pub struct Node {
     // In the order in which they stop: what brings work in goes first.
     http_thread: ShardThread,
+    edge: Option<EdgeThread>,
     reloader: Arc<Reloader>,
     bus: BusHandle,
     bus_thread: ShardThread,
@@ -71,56 +76,6 @@ pub struct DeviceCounts {
     pub connecting: usize,
 }
 
-/// Why a node could not start.
-#[derive(Debug)]
-pub enum StartError {
-    /// The data folder cannot be made, locked or read.
-    Data {
-        /// Which.
-        folder: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// An address cannot be listened on.
-    Listen {
-        /// Which server.
-        what: &'static str,
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        why: std::io::Error,
-    },
-    /// The files of users and roles cannot be used.
-    Access(String),
-    /// The views cannot live together.
-    Views(String),
-    /// TLS files cannot be used.
-    Tls(String),
-    /// A device cannot be started.
-    Field(std::io::Error),
-    /// Two points that can be commanded contradict each other.
-    Control(tieline_control::PointError),
-    /// The system gives no thread.
-    Thread(std::io::Error),
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Data { folder, why } => write!(f, "the data folder {} cannot be used: {why}", folder.display()),
-            Self::Listen { what, address, why } => write!(f, "{what} cannot listen on {address}: {why}"),
-            Self::Access(why) => write!(f, "users and roles cannot be read: {why}"),
-            Self::Views(why) => f.write_str(why),
-            Self::Tls(why) => write!(f, "TLS files cannot be used: {why}"),
-            Self::Field(why) => write!(f, "a device cannot be started: {why}"),
-            Self::Control(why) => why.fmt(f),
-            Self::Thread(why) => write!(f, "a thread cannot be started: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
 impl Node {
     /// Starts a node whose data is in `folder`.
     ///
@@ -135,14 +90,13 @@ impl Node {
         let shards = worker_count(config.node.workers).min(config.devices.len());
         let change = DeviceTable::default().change_to(&config.devices, config.history.enabled, shards);
         let known = KnownDevices::of(change.table.devices());
-        let placed = change.table.places().iter().map(|placed| (&placed.device, placed.shard));
-        let commands = Commands::new(config, placed, audit, bus.tells()).map_err(StartError::Control)?;
-        let commands = commands.restored(clock.now(), control);
+        let commands = commands_of(config, &change.table, audit, &bus)?.restored(clock.now(), control);
         let recorder = Recorder::new(&config.history, history.handle(), unpublished(&config.devices), bus.stored());
         let (mqtt_counters, field_counters) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
         let derived = start_derived(config.history.enabled.then(|| source.clone()), clock, &bus)?;
+        let edge = EdgeParts::of(&config.edge);
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
@@ -157,6 +111,7 @@ impl Node {
             opened,
             image,
             wall: wall.clone(),
+            mirror: edge.as_ref().map(EdgeParts::mirror),
             sockets: socket_shards(config.node.workers),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
@@ -176,6 +131,7 @@ impl Node {
             mqtt: mqtt_counters,
             traces: traces.clone(),
             tls: Arc::clone(&certificates),
+            is_edge: config.edge.is_some(),
         };
         let shards_max = worker_count(config.node.workers);
         let (counters, lanes, shared) = (field_counters, bus.lanes(), Arc::clone(&certificates));
@@ -192,11 +148,10 @@ impl Node {
             authenticator,
         };
         let http_thread = start_http(config, clock, listener, app)?;
-        let devices = change.shards.into_iter().map(|shard| shard.start);
-        reloader.shards().start(devices, shards).map_err(StartError::Field)?;
-        introduce(&bus, reloader.shards());
+        start_field(&bus, reloader.shards(), change.shards, shards)?;
+        let edge = edge.map(|parts| parts.start(clock, &bus)).transpose()?;
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
-        Ok(Self { http_thread, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
+        Ok(Self { http_thread, edge, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -205,6 +160,7 @@ impl Node {
         let ended = |name, is_finished: bool| is_finished.then_some(name);
         ended("bus", self.bus_thread.is_finished())
             .or(ended("http", self.http_thread.is_finished()))
+            .or(ended("edge", self.edge.as_ref().is_some_and(EdgeThread::is_finished)))
             .or(ended("field", self.reloader.shards().has_ended()))
     }
 
@@ -329,10 +285,28 @@ fn start_authenticator(config: &Config, clock: Clock, bus: BusHandle) -> Result<
     Authenticator::start(&config.access, batches, clock, Box::new(on_change)).map(Some).map_err(StartError::Thread)
 }
 
-/// The bus gets the senders of the field shards.
-fn introduce(bus: &BusHandle, shards: &FieldShards) {
+/// What carries commands out.
+fn commands_of(
+    config: &Config,
+    table: &DeviceTable,
+    audit: AuditLog,
+    bus: &BusHandle,
+) -> Result<Commands<Answer>, StartError> {
+    let placed = table.places().iter().map(|placed| (&placed.device, placed.shard));
+    Commands::new(config, placed, audit, bus.tells()).map_err(StartError::Control)
+}
+
+/// Starts the field shards with their devices; the bus gets their senders.
+fn start_field(
+    bus: &BusHandle,
+    shards: &FieldShards,
+    changes: Vec<ShardChange>,
+    count: usize,
+) -> Result<(), StartError> {
+    shards.start(changes.into_iter().map(|shard| shard.start), count).map_err(StartError::Field)?;
     let senders = shards.senders();
     bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
+    Ok(())
 }
 
 /// The thread that calculates derived series, where there is a history. Its news goes to the bus.
@@ -388,6 +362,8 @@ struct Binding {
     opened: Option<Opened>,
     image: Image,
     wall: WallClock,
+    /// Topics of an upstream.
+    mirror: Option<Mirror>,
     /// Threads for the sockets of its clients.
     sockets: usize,
 }
@@ -405,7 +381,7 @@ fn start_bus(
     let body = move |shard: Rc<tieline_net::Shard>| async move {
         let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, .. } =
             binding;
-        let Binding { views, derived, opened, image, wall, sockets, .. } = binding;
+        let Binding { views, derived, opened, image, wall, mirror, sockets, .. } = binding;
         let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
             Ok(bound) => bound,
             Err(why) => return drop(report.send(Err(StartError::Listen { what: "mqtt", address: listen, why }))),
@@ -434,6 +410,9 @@ fn start_bus(
         bus.set_derived(shard.now(), derived);
         if let Some(authenticator) = authenticator {
             bus.set_guard(Guard::new(&authenticator));
+        }
+        if let Some(mirror) = mirror {
+            bus.set_mirror(mirror);
         }
         bus.set_lanes(lanes);
         bus.set_rules(rules, config.series_bytes_max);

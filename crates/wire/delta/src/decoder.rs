@@ -47,6 +47,14 @@ impl Decoder {
         if self.waiting { None } else { self.held.body() }
     }
 
+    /// The bytes held, where the value is bytes.
+    pub(crate) const fn bytes(&self) -> Option<&Bytes> {
+        match &self.held {
+            Held::Bytes(bytes) => Some(bytes),
+            Held::Nothing | Held::Point(_) => None,
+        }
+    }
+
     /// Whether a whole value must come before anything else is understood.
     #[must_use]
     pub const fn is_waiting(&self) -> bool {

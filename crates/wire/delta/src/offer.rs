@@ -11,6 +11,10 @@ pub const RESYNC_TOPIC: &str = "$tieline/resync";
 /// The property's value on a PUBLISH that names its topic and whose payload is one of these. One that comes by an alias
 /// alone is what the PUBLISH was that set the alias.
 pub const MARK: &str = "1";
+/// On SUBSCRIBE with [`PROPERTY`]: a word that the client is told when all last values have been sent that were due up to here.
+pub const CAUGHT_UP: &str = "tieline-caught-up";
+/// Where it is told.
+pub const CAUGHT_UP_TOPIC: &str = "$tieline/caught-up";
 /// Bytes of the property's value that are read.
 const OFFER_BYTES_MAX: usize = 256;
 

@@ -1,7 +1,7 @@
 //! The receiver's side of a connection: which messages are deltas, the decoders of their topics, and whose value is to be
 //! asked for.
 
-use crate::{CodecSet, Codecs, Decoded, Decoder, DeltaError, MARK, PROPERTY};
+use crate::{CodecSet, Codecs, Decoded, Decoder, DeltaError, MARK, PROPERTY, ReadyDelta};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -89,6 +89,9 @@ pub struct Receiver {
     /// Aliases that were set by a marked message.
     aliases: HashMap<u16, Topic>,
     ask: VecDeque<Topic>,
+    /// What the last message was told by, where it is to be passed on.
+    ready: Option<ReadyDelta>,
+    passes_on: bool,
     stats: ReceiverStats,
 }
 
@@ -97,7 +100,19 @@ impl Receiver {
     #[must_use]
     pub fn new(codecs: Codecs, limits: ReceiverLimits) -> Self {
         let (filters, topics, aliases, ask) = Default::default();
-        Self { codecs, limits, filters, topics, aliases, ask, stats: ReceiverStats::default() }
+        let (ready, passes_on, stats) = Default::default();
+        Self { codecs, limits, filters, topics, aliases, ask, ready, passes_on, stats }
+    }
+
+    /// The same for one that passes deltas on: [`Receiver::take_ready`].
+    #[must_use]
+    pub fn passing_on(self) -> Self {
+        Self { passes_on: true, ..self }
+    }
+
+    /// The delta of bytes by which the last message told its value; none where it told it in another way.
+    pub const fn take_ready(&mut self) -> Option<ReadyDelta> {
+        self.ready.take()
     }
 
     /// The value of the user property for SUBSCRIBE.
@@ -134,11 +149,19 @@ impl Receiver {
     /// Takes a PUBLISH.
     pub fn handle_publish(&mut self, publish: Publish<'_>, events: &mut Vec<Event>) {
         let Publish { topic, payload, .. } = publish;
+        self.ready = None;
         if self.is_delta(publish) {
             return self.handle_payload(topic, payload, events);
         }
         self.stats.values += 1;
         events.push(Event::Value { topic: topic.clone(), body: Body::Opaque(payload.clone()) });
+    }
+
+    /// Whether the payload is one of docs/delta.md, and so the topic's last value. Asked before it is taken.
+    #[must_use]
+    pub fn is_of_deltas(&self, publish: Publish<'_>) -> bool {
+        let known = publish.alias.and_then(|alias| self.aliases.get(&alias));
+        publish.is_marked || known == Some(publish.topic)
     }
 
     /// The next topic whose name is to be published to [`crate::RESYNC_TOPIC`].
@@ -178,10 +201,12 @@ impl Receiver {
         let fresh = || Decoder::new(self.limits.value_bytes_max);
         let decoder = self.topics.entry(topic.clone()).or_insert_with(fresh);
         let was_waiting = decoder.is_waiting();
+        let base = if self.passes_on { decoder.bytes().cloned() } else { None };
         match decoder.apply(payload, &mut self.codecs) {
             Ok(Decoded::Value(body)) => {
                 let count = if is_whole(payload) { &mut self.stats.values } else { &mut self.stats.deltas };
                 *count += 1;
+                self.ready = base.and_then(|base| ReadyDelta::of(payload, base));
                 events.push(Event::Value { topic: topic.clone(), body });
             }
             Ok(Decoded::Checked) => (),

@@ -2,7 +2,7 @@
 
 use crate::payload::{put_item, start, start_several, whole_bytes};
 use crate::point::PointEncoder;
-use crate::{CodecId, CodecSet, Codecs, Header, Kind, Payload, PointState, Revision};
+use crate::{CodecId, CodecSet, Codecs, Header, Kind, Payload, PointState, ReadyDelta, Revision};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -110,13 +110,26 @@ impl Stream {
 
     /// Takes the topic's next value. `wanted` is what its subscribers take; a codec that none of them takes is not run.
     pub fn update(&mut self, body: &Body, wanted: CodecSet, codecs: &mut Codecs) -> Updated {
+        self.update_ready(body, None, wanted, codecs)
+    }
+
+    /// The same where the delta may be there already.
+    pub fn update_ready(
+        &mut self,
+        body: &Body,
+        ready: Option<&ReadyDelta>,
+        wanted: CodecSet,
+        codecs: &mut Codecs,
+    ) -> Updated {
         self.revision = self.revision.next();
         let late = self.late.get_or_insert_default();
         late.made.clear();
         late.json = None;
         let updated = match (&mut self.form, body) {
-            (Form::Opaque(bytes), Body::Opaque(value)) => bytes.update(value, late, wanted, codecs),
-            (Form::Opaque(bytes), Body::Published(point)) => bytes.update(point.payload(), late, wanted, codecs),
+            (Form::Opaque(bytes), Body::Opaque(value)) => bytes.update(value, late, (wanted, ready), codecs),
+            (Form::Opaque(bytes), Body::Published(point)) => {
+                bytes.update(point.payload(), late, (wanted, ready), codecs)
+            }
             (Form::Point(encoder), Body::Point(point)) => update_point(encoder, point, late),
             (form, body) => {
                 *form = Form::new(body);
@@ -234,11 +247,22 @@ impl Form {
 }
 
 impl Opaque {
-    fn update(&mut self, value: &Bytes, late: &mut Late, wanted: CodecSet, codecs: &mut Codecs) -> Updated {
+    fn update(
+        &mut self,
+        value: &Bytes,
+        late: &mut Late,
+        (wanted, ready): (CodecSet, Option<&ReadyDelta>),
+        codecs: &mut Codecs,
+    ) -> Updated {
         let base = core::mem::replace(&mut self.value, value.clone());
         if base == value {
             push(&mut late.steps, Step { codec: None, delta: Bytes::new() });
             return Updated::Same;
+        }
+        if let Some((codec, delta)) = ready.and_then(|ready| ready.from(&base, wanted)) {
+            self.pace = Pace::default();
+            push(&mut late.steps, Step { codec: Some(codec), delta });
+            return Updated::Delta;
         }
         if let Some(step) = self.diff(&base, wanted, codecs) {
             push(&mut late.steps, step);

@@ -47,6 +47,7 @@ pub(super) fn status(answer: &Json, out: Out<'_>) -> io::Result<()> {
         }
     }
     let detail = plain(&history["detail"]);
+    let (upstream, refused) = upstream(&answer["edge"]);
     facts(
         &[
             ("node", format!("{}, tieline {}", plain(&answer["name"]), plain(&answer["version"]))),
@@ -59,12 +60,33 @@ pub(super) fn status(answer: &Json, out: Out<'_>) -> io::Result<()> {
             ("delivery", behind),
             ("history", recorded),
             ("", if detail.is_empty() { detail } else { format!("history: {detail}") }),
+            ("upstream", upstream),
+            ("", refused),
             ("memory", bytes(&answer["process"]["memory_bytes"])),
             ("mqtt", plain(&answer["mqtt"])),
             ("http", plain(&answer["http"])),
         ],
         out,
     )
+}
+
+/// How the link of an edge is, and what its upstream refuses; nothing of a node that is none.
+fn upstream(edge: &Json) -> (String, String) {
+    if edge.is_null() {
+        return Default::default();
+    }
+    let (state, at, why) = (plain(&edge["state"]), plain(&edge["upstream"]), plain(&edge["why"]));
+    let topics = format!("{} with values", count(whole(&edge["topics"]), "topic"));
+    let link = match state.as_str() {
+        "up" => format!("{at} is up, {topics}"),
+        "away" => format!("{at} is away: {why}; {topics}, {} from before", edge["away"]),
+        _ => format!("{state}: no upstream has answered yet"),
+    };
+    let refused = edge["refused"].as_array().into_iter().flatten();
+    let refused: Vec<String> =
+        refused.map(|refused| format!("{} ({})", plain(&refused["filter"]), plain(&refused["why"]))).collect();
+    let words = if refused.is_empty() { String::new() } else { format!("upstream refuses: {}", refused.join(", ")) };
+    (link, words)
 }
 
 pub(super) fn health(answer: &Json, out: Out<'_>) -> io::Result<()> {

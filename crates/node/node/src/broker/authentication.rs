@@ -169,7 +169,12 @@ impl Authentication {
     /// The user, as the audit log names who asks.
     #[must_use]
     pub fn user(&self, bus: &SharedBus) -> Option<String> {
-        let bus = bus.borrow();
+        self.user_on(&bus.borrow())
+    }
+
+    /// The same for who has the bus.
+    #[must_use]
+    pub fn user_on(&self, bus: &Bus) -> Option<String> {
         self.pass().and_then(|pass| bus.guard()?.user(pass)).map(str::to_owned)
     }
 

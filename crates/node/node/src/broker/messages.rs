@@ -1,6 +1,7 @@
 //! What becomes of a message that a client publishes.
 
 use super::reply::{Reply, command};
+use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
 use super::{conditions, control};
 use crate::access::DeliveryFilter;
@@ -59,7 +60,12 @@ impl ClientOwner {
     }
 
     /// What becomes of a message.
-    fn take(&self, client: &ConnectedClient, now: Now, request: PublishRequest) -> Taken {
+    fn take(&self, client: &ConnectedClient, now: Now, mut request: PublishRequest) -> Taken {
+        let spoken_for = match self.spoken_for(client, now, &mut request.message) {
+            Ok(spoken_for) => spoken_for,
+            Err(refused) => return refused,
+        };
+        let spoken_for = spoken_for.as_ref();
         let message = &request.message;
         // What was taken before is recorded, and nothing else: it counted then.
         let counts = !request.again;
@@ -70,7 +76,16 @@ impl ClientOwner {
             return Taken::Refused(ReasonCode::PayloadFormatInvalid, reasons::MARKED_REQUEST.to_owned());
         }
         if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
-            return self.take_command(client, now, topic, message);
+            if let Some(refused) = self.refuses_command(client, now, (topic, spoken_for), message) {
+                return refused;
+            }
+            if self.bus.borrow().is_of_upstream(topic) {
+                return self.take_upward(client, now, request, spoken_for);
+            }
+            let by = self.asked(client).by;
+            let by = spoken_for.map_or_else(|| by.clone(), |spoken_for| spoken_for.call(&by));
+            command(&self.bus, now, topic, message, &by);
+            return Taken::Done;
         }
         if let Some(verb) = message.topic.strip_prefix(control::REQUEST_PREFIX) {
             return self.take_control(client, now, verb, message);
@@ -91,23 +106,27 @@ impl ClientOwner {
             };
             return Taken::Refused(ReasonCode::NotAuthorized, words);
         }
-        if !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &message.topic) {
+        if !self.may(client, now, spoken_for, Verb::Publish, &message.topic) {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::PUBLISH.to_owned());
         }
-        self.take_value(client, now, request)
+        self.take_value(client, now, request, spoken_for)
     }
 
-    fn take_command(&self, client: &ConnectedClient, now: Now, topic: &str, message: &Message) -> Taken {
-        if !self.authentication.may(&self.bus, now, &client.name, Verb::Command, topic) {
-            return Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
+    /// Why a command is not taken.
+    fn refuses_command(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        (topic, spoken_for): (&str, Option<&SpokenFor>),
+        message: &Message,
+    ) -> Option<Taken> {
+        if !self.may(client, now, spoken_for, Verb::Command, topic) {
+            return Some(Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned()));
         }
         // The node must not be made to write where the client may not.
         let answered = message.properties.response_topic();
-        if answered.is_some_and(|to| !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to)) {
-            return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
-        }
-        command(&self.bus, now, topic, message, &self.asked(client).by);
-        Taken::Done
+        let refused = answered.is_some_and(|to| !self.may(client, now, spoken_for, Verb::Publish, &to));
+        refused.then(|| Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned()))
     }
 
     /// Takes a request for topics: the answer is a page of those that the client may read now.
@@ -158,7 +177,13 @@ impl ClientOwner {
         self.authentication.may(&self.bus, now, &client.name, Verb::Read, wanted)
     }
 
-    fn take_value(&self, client: &ConnectedClient, now: Now, request: PublishRequest) -> Taken {
+    fn take_value(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        request: PublishRequest,
+        spoken_for: Option<&SpokenFor>,
+    ) -> Taken {
         let request = match self.publisher.borrow_mut().rebuild(&self.bus, request) {
             Ok(request) => request,
             Err(words) => {
@@ -166,6 +191,9 @@ impl ClientOwner {
                 return Taken::Refused(ReasonCode::PayloadFormatInvalid, words);
             }
         };
+        if self.bus.borrow().is_of_upstream(&request.message.topic) {
+            return self.take_upward(client, now, request, spoken_for);
+        }
         if let (true, Some(packet_id)) = (request.again, request.packet_id) {
             let Message { topic, payload, .. } = &request.message;
             let update = Update { topic: topic.clone(), body: Body::read(payload.clone()) };
@@ -174,7 +202,7 @@ impl ClientOwner {
         }
         let PublishRequest { message, qos, packet_id, retain, .. } = request;
         if !message.properties.is_empty()
-            && let Err((reason, words)) = self.check_conditions(client, now, &message)
+            && let Err((reason, words)) = self.check_conditions(client, now, &message, spoken_for)
         {
             tracing::debug!(client = %client.name, words, "publish refused");
             return Taken::Refused(reason, words);
@@ -222,12 +250,12 @@ impl ClientOwner {
         client: &ConnectedClient,
         now: Now,
         message: &Message,
+        spoken_for: Option<&SpokenFor>,
     ) -> Result<(), (ReasonCode, String)> {
         let because = |words: String| (ReasonCode::ImplementationSpecificError, words);
         let conditions = conditions::read(&message.properties).map_err(because)?;
         // Whether a condition is met tells of the value.
-        if !conditions.is_empty() && !self.authentication.may(&self.bus, now, &client.name, Verb::Read, &message.topic)
-        {
+        if !conditions.is_empty() && !self.may(client, now, spoken_for, Verb::Read, &message.topic) {
             return Err((ReasonCode::NotAuthorized, String::new()));
         }
         let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions);

@@ -11,6 +11,7 @@ mod publisher;
 mod refusal;
 mod reply;
 mod unauthenticated;
+mod upward;
 mod wrong_port;
 
 pub use wrong_port::http_answer;
@@ -46,6 +47,9 @@ const LINGER: Duration = Duration::from_secs(5);
 
 /// How long a client may take nothing while something waits for it.
 pub(crate) const STALL: Duration = Duration::from_secs(30);
+
+/// Bytes of a word that a client is told when it has its last values.
+const WORD_BYTES_MAX: usize = 64;
 
 /// How long a proxy may take to say who is behind it.
 const PROXIED_WITHIN: Duration = Duration::from_secs(10);
@@ -300,7 +304,8 @@ impl ClientOwner {
         self.authentication.joined(&self.bus, key, generation, resumed);
         tracing::debug!(%peer, client = %*name, resumed, "client connected");
         let will = request.will.as_ref().and_then(|will| LastWill::new(now, will));
-        let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked()).map(Box::new);
+        let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked());
+        let will = will.map(|will| Box::new(self.will_of_user(&name, will)));
         let mut bus = self.bus.borrow_mut();
         bus.keep_session(now, key, will.as_deref());
         bus.hold_output(now, key, session);
@@ -378,13 +383,30 @@ impl ClientOwner {
         agreed = agreed.filter(|_| has_deltas);
         self.bus.borrow_mut().count_refused_subscriptions(&reasons);
         self.bus.borrow_mut().hold_output(now, client.key, session);
+        self.answer_subscribe(session, (now, client.key), request, (&reasons, refusals.words()), agreed);
+    }
+
+    /// Answers with a reason for each filter, and what was agreed on of deltas.
+    fn answer_subscribe(
+        &self,
+        session: &Session<Wire>,
+        (now, key): (Now, usize),
+        request: &SubscribeRequest,
+        (reasons, words): (&[ReasonCode], &str),
+        agreed: Option<String>,
+    ) {
+        let word = request.properties.own_property(tieline_delta::CAUGHT_UP);
+        let word = word.filter(|word| agreed.is_some() && word.len() <= WORD_BYTES_MAX);
         session.with(|wire, _| match agreed {
-            Some(words) => {
-                let pair = (Text::truncated(tieline_delta::PROPERTY), Text::truncated(&words));
-                wire.mqtt.suback_agreeing(request.packet_id, &reasons, refusals.words(), pair);
+            Some(codecs) => {
+                let pair = (Text::truncated(tieline_delta::PROPERTY), Text::truncated(&codecs));
+                wire.mqtt.suback_agreeing(request.packet_id, reasons, words, pair);
             }
-            None => wire.mqtt.suback_because(request.packet_id, &reasons, refusals.words()),
+            None => wire.mqtt.suback_because(request.packet_id, reasons, words),
         });
+        if let Some(word) = word {
+            self.bus.borrow_mut().tell_caught_up(now, key, word);
+        }
     }
 
     /// On whose account a client's selectors are.

@@ -2,9 +2,8 @@
 
 use super::counters::{BusCounters, DropCause};
 use super::deltas::Follower;
-use super::fanout::lower;
 use super::flow::{Flow, FlowCounters, Source, Whom};
-use super::retained::{PublishMetadata, Retained};
+use super::replays::{DeltaStart, RetainedReplay, RetainedReplays};
 use super::state::{Bus, Subscriber};
 use super::statistics::SessionRate;
 use super::wire::Wire;
@@ -12,21 +11,17 @@ use crate::access::ClientIdentity;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Filter, Instant, Now, Topic};
+use tieline_delta::CAUGHT_UP_TOPIC;
 use tieline_ledger::Kept;
-use tieline_mqtt::{
-    Delivery, Message, PacketId, Property, Qos, ReasonCode, ServerSession, SubscriptionId, Text, Version,
-};
+use tieline_mqtt::{Aside, Delivery, Message, PacketId, Qos, ReasonCode, ServerSession, SubscriptionId, Version};
 use tieline_net::Session;
-use tieline_topics::{Event, Last, Series, Snapshot, TopicId, View};
+use tieline_topics::{Last, Series, Snapshot, TopicId};
 
 /// Topics of a snapshot that are queued at a time.
-const CHUNK: usize = 256;
+pub(super) const CHUNK: usize = 256;
 /// A snapshot goes on once fewer bytes than this wait for the socket, and fewer messages than half of a queue.
 const RESUME_BYTES: usize = 16 * 1024;
 const RESUME_MESSAGES: usize = 256;
-/// The user properties that say which event a message is, and when the node got it.
-const SEQ: &str = "tieline-seq";
-const TIME: &str = "tieline-time";
 
 /// One client.
 #[derive(Debug)]
@@ -59,35 +54,6 @@ pub struct Client {
     pub(super) follower: Option<Box<Follower>>,
     /// How much it is sent.
     pub(super) rate: SessionRate,
-}
-
-/// Last values that a session has not been sent yet, of each subscription that asked for them.
-pub(super) type RetainedReplays = VecDeque<RetainedReplay>;
-
-/// A subscription's last values, being sent.
-#[derive(Debug)]
-pub(super) struct RetainedReplay {
-    snapshot: Snapshot,
-    qos: Qos,
-    ids: Vec<SubscriptionId>,
-    /// How topics that come as deltas start.
-    deltas: Option<DeltaStart>,
-    /// Which events of topics that keep some are sent.
-    last: Option<Last>,
-    /// The topic whose events are being sent, and the number of the last one that was.
-    within: Option<(TopicId, u64)>,
-    /// The stamp of the last value that is sent: later ones come to the subscription as updates. None where updates may
-    /// have been lost since.
-    upto: Option<u64>,
-}
-
-/// How topics that come as deltas start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeltaStart {
-    /// Their last values are sent now.
-    Sent,
-    /// Their next values are whole.
-    Later,
 }
 
 impl Client {
@@ -222,7 +188,21 @@ impl Client {
         }
         if !replay.snapshot.is_done() {
             self.snapshots.push_front(replay);
+        } else if let Some(word) = replay.word {
+            self.tell_caught_up(source.now.mono, &word);
         }
+    }
+
+    /// Tells the client that it has been sent all last values.
+    fn tell_caught_up(&self, now: Instant, word: &str) {
+        let Ok(topic) = Topic::new(CAUGHT_UP_TOPIC) else { return };
+        let message = Message::new(topic, word.as_bytes().to_vec(), now);
+        self.session.send(|wire, _| {
+            let mut out = Vec::new();
+            let aside = Aside { message: &message, retain: false, subscription_ids: &[], alias: None };
+            wire.mqtt.emit_aside(now, &aside, &mut out);
+            wire.push_shared(out.into());
+        });
     }
 
     /// Sends the first values of topics that will come as deltas, about as many as one write may hold; the last one of
@@ -321,6 +301,14 @@ impl Client {
         });
     }
 
+    /// Refuses a message; a 3.1.1 client cannot be told, and loses its connection.
+    pub fn refuse(&self, packet_id: PacketId, reason: ReasonCode, why: &str) {
+        self.session.with(|wire, _| match wire.mqtt.version() {
+            Version::V5 => wire.mqtt.acknowledge_because(packet_id, reason, why),
+            Version::V311 => wire.mqtt.disconnect_refusing(packet_id, reason, why),
+        });
+    }
+
     /// Ends the connection: more waits for the client than may.
     pub(super) fn end_full(&self, counters: &mut BusCounters) {
         if !self.session.look(|wire| wire.mqtt.is_open()) {
@@ -351,6 +339,15 @@ fn queue(mqtt: &mut ServerSession, delivery: Delivery) -> bool {
 }
 
 impl Bus {
+    /// A client that takes deltas is told a word when all last values that are due have been sent.
+    pub fn tell_caught_up(&mut self, now: Now, key: usize, word: &str) {
+        let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
+        match client.snapshots.back_mut() {
+            Some(replay) => replay.word = Some(word.into()),
+            None => client.tell_caught_up(now.mono, word),
+        }
+    }
+
     /// The last values that a client's new subscription selects are due; events besides, where it asks for some.
     pub fn replay_retained(
         &mut self,
@@ -372,116 +369,5 @@ impl Bus {
                 self.replaying.push(&client.share(), key);
             }
         }
-    }
-}
-
-impl RetainedReplay {
-    /// From the first on.
-    pub(super) fn new(snapshot: Snapshot, qos: Qos, id: Option<SubscriptionId>, last: Option<Last>) -> Self {
-        Self { snapshot, qos, ids: id.into_iter().collect(), deltas: None, last, within: None, upto: None }
-    }
-
-    /// Whether a value is one of those that are sent, and does not come as an update.
-    fn is_due(&self, stamp: u64) -> bool {
-        self.upto.is_none_or(|upto| stamp <= upto)
-    }
-
-    /// The subscription's filter.
-    pub(super) const fn filter(&self) -> &Filter {
-        self.snapshot.filter()
-    }
-
-    /// Whether the topic is to start from a whole value.
-    pub(super) fn renews(&self, topic: &Topic) -> bool {
-        self.deltas.is_some() && self.snapshot.awaits(topic)
-    }
-
-    /// Queues the next last values, up to one for which there is no room: true then, and that one is still to come.
-    fn values(
-        &mut self,
-        source: &mut Source<'_>,
-        identity: Option<&ClientIdentity>,
-        mut queue: impl FnMut(Delivery) -> bool,
-    ) -> bool {
-        let (now, retained) = (source.now, source.retained);
-        let mut place = self.snapshot.place().cloned();
-        for view in source.tree.next(&mut self.snapshot, CHUNK) {
-            let may = self.is_due(view.stamp) && identity.is_none_or(|identity| identity.may_read(view.topic));
-            if may && !queue(self.delivery(&view, retained, now)) {
-                self.snapshot.return_to(place);
-                return true;
-            }
-            place = Some(view.topic.clone());
-        }
-        false
-    }
-
-    /// The same with the events of topics that keep some, oldest first, in the place of their last values.
-    fn events(
-        &mut self,
-        last: Last,
-        source: &mut Source<'_>,
-        series: &Series,
-        identity: Option<&ClientIdentity>,
-        mut queue: impl FnMut(Delivery) -> bool,
-    ) -> bool {
-        let (now, retained, upto) = (source.now, source.retained, self.upto);
-        let is_due = |stamp: u64| upto.is_none_or(|upto| stamp <= upto);
-        let mut count = 0;
-        while count < CHUNK {
-            let (id, seq) = match self.within.take() {
-                Some(within) => within,
-                None => {
-                    let place = self.snapshot.place().cloned();
-                    let Some(view) = source.tree.next(&mut self.snapshot, 1).pop() else { break };
-                    if identity.is_some_and(|identity| !identity.may_read(view.topic)) {
-                        continue;
-                    }
-                    let Some(seq) = series.before_last(view.id, last) else {
-                        if is_due(view.stamp) {
-                            if !queue(self.delivery(&view, retained, now)) {
-                                self.snapshot.return_to(place);
-                                return true;
-                            }
-                            count += 1;
-                        }
-                        continue;
-                    };
-                    (view.id, seq)
-                }
-            };
-            // Its value may have gone, and its events with it.
-            let Some(view) = source.tree.view(id) else { continue };
-            let mut sent = seq;
-            for event in series.after(id, seq).take_while(|event| is_due(event.stamp)).take(CHUNK - count) {
-                if !queue(self.event(&view, event, retained, now)) {
-                    self.within = Some((id, sent));
-                    return true;
-                }
-                (sent, count) = (event.seq, count + 1);
-            }
-            self.within = series.after(id, sent).next().filter(|event| is_due(event.stamp)).map(|_| (id, sent));
-        }
-        false
-    }
-
-    /// An event, with its number and its time.
-    fn event(&self, view: &View<'_>, event: &Event, retained: &Retained, now: Now) -> Delivery {
-        let (topic, payload) = (view.topic.clone(), event.body.to_payload());
-        let text = |text: &str| Text::truncated(text);
-        let seq = Property::UserProperty((text(SEQ), text(&event.seq.to_string())));
-        let time = Property::UserProperty((text(TIME), text(&event.time.to_string())));
-        let message = Message { topic, payload, properties: [seq, time].into_iter().collect(), received: now.mono };
-        let qos = lower(retained.metadata(view, now.mono).qos, self.qos.bits());
-        Delivery { message: Arc::new(message), qos, retain: true, subscription_ids: self.ids.clone() }
-    }
-
-    fn delivery(&self, view: &View<'_>, retained: &Retained, now: Now) -> Delivery {
-        let (topic, payload) = (view.topic.clone(), view.body.to_payload());
-        let PublishMetadata { qos, properties, received } = retained.metadata(view, now.mono);
-        let message = Message { topic, payload, properties, received };
-        // [MQTT-3.8.4-8]: the lower of how it was published and how it is subscribed.
-        let (qos, subscription_ids) = (lower(qos, self.qos.bits()), self.ids.clone());
-        Delivery { message: Arc::new(message), qos, retain: true, subscription_ids }
     }
 }

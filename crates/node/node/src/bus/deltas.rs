@@ -18,7 +18,7 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use tieline_core::Body;
-use tieline_delta::{CodecSet, Codecs, MARK, PROPERTY, Pace, RING_MAX, Revision, Stream};
+use tieline_delta::{CodecSet, Codecs, MARK, PROPERTY, Pace, RING_MAX, ReadyDelta, Revision, Stream};
 use tieline_mqtt::{Properties, Property, Text};
 use tieline_topics::{Applied, Change, TopicId, View};
 
@@ -147,6 +147,11 @@ impl Deltas {
 
     /// The topic was updated; `before` is the value that it had, if it had one.
     pub fn update(&mut self, applied: Applied, before: Option<&Body>, body: &Body) {
+        self.update_ready(applied, before, body, None);
+    }
+
+    /// The same where what leads from the value before to this one may be known.
+    pub fn update_ready(&mut self, applied: Applied, before: Option<&Body>, body: &Body, ready: Option<&ReadyDelta>) {
         if self.count == 0 {
             return;
         }
@@ -161,7 +166,7 @@ impl Deltas {
                 // The number may stand for another topic than before.
                 let is_next = followed.revision.next() == revision(applied.version);
                 if is_next {
-                    followed.update(before, body, self.wanted, &mut self.codecs);
+                    followed.update(before, body, (self.wanted, ready), &mut self.codecs);
                 }
                 is_next
             }
@@ -216,7 +221,13 @@ impl Followed {
         Self { delivered: Vec::new(), live: Some(live), pace: Pace::default(), revision }
     }
 
-    fn update(&mut self, before: Option<&Body>, body: &Body, wanted: CodecSet, codecs: &mut Codecs) {
+    fn update(
+        &mut self,
+        before: Option<&Body>,
+        body: &Body,
+        (wanted, ready): (CodecSet, Option<&ReadyDelta>),
+        codecs: &mut Codecs,
+    ) {
         if let (None, Some(before)) = (&self.live, before) {
             self.wake(before);
         }
@@ -229,7 +240,7 @@ impl Followed {
             };
             return;
         };
-        stream.update(&in_form(body, wanted), wanted, codecs);
+        stream.update_ready(&in_form(body, wanted), ready, wanted, codecs);
         self.revision = stream.revision();
         *late = 0;
         for delivered in &mut self.delivered {

@@ -60,6 +60,12 @@ impl Outgoing {
         Self { kept: false, ..Self::published(message, NODE_QOS, retained) }
     }
 
+    /// A message of the upstream.
+    #[must_use]
+    pub fn passed_on(message: Message, retained: bool) -> Self {
+        Self { kept: false, ..Self::published(message, NODE_QOS, retained) }
+    }
+
     /// Whether it is pending for sessions over a restart.
     #[must_use]
     pub const fn is_kept(&self) -> bool {

@@ -3,9 +3,9 @@
 //! A client that takes everything has none of this. One whose socket is full, or that asked for its updates together,
 //! seldom, or as deltas, has a [`Flow`]: it is asked for bytes whenever the socket takes some.
 
-use super::client::RetainedReplays;
 use super::counters::{DropCause, Drops};
 use super::deltas::{Deltas, Follower, marked};
+use super::replays::RetainedReplays;
 use super::retained::{PublishMetadata, Retained};
 use super::state::id_of;
 use super::wire::Wire;

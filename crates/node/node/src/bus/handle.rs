@@ -5,6 +5,7 @@ use super::ledger::News;
 use super::receipts::Receipt;
 use super::state::Bus;
 use crate::control::Tells;
+use crate::edge::EdgeReport;
 use crate::field::{FieldInput, FieldReport};
 use crate::history;
 use std::future::poll_fn;
@@ -24,8 +25,16 @@ pub type Call = Box<dyn FnOnce(&mut Bus, Now) + Send>;
 pub enum BusInput {
     /// A field shard has news.
     Field(FieldReport),
+    /// The upstream has news.
+    Edge(EdgeReport),
     /// Somebody wants to look or to act.
     Call(Call),
+}
+
+impl From<EdgeReport> for BusInput {
+    fn from(report: EdgeReport) -> Self {
+        Self::Edge(report)
+    }
 }
 
 impl From<FieldReport> for BusInput {
@@ -38,6 +47,7 @@ impl std::fmt::Debug for BusInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Field(report) => f.debug_tuple("Field").field(report).finish(),
+            Self::Edge(EdgeReport(news)) => write!(f, "Edge({} news)", news.len()),
             Self::Call(_) => f.write_str("Call"),
         }
     }
@@ -322,7 +332,7 @@ mod tests {
     fn name(input: &BusInput) -> u64 {
         match input {
             BusInput::Field(report) => report.receipts.iter().map(|receipt| receipt.fragments).sum(),
-            BusInput::Call(_) => 0,
+            BusInput::Edge(_) | BusInput::Call(_) => 0,
         }
     }
 

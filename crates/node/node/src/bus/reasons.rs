@@ -22,6 +22,18 @@ pub const PUBLISH: &str = "the user may not publish to this topic";
 pub const MARKED: &str = "delta: not agreed on in CONNECT";
 /// A delta where there is no value.
 pub const MARKED_REQUEST: &str = "delta: not of topics that begin with $";
+/// A client may not say for whom it publishes.
+pub const SPEAK: &str = "the user may not publish for others: that is the right to publish to $for/ and their names";
+/// There is no connection to the upstream.
+pub const UPSTREAM_AWAY: &str = "the upstream is away, and this topic is its own: nothing was published";
+/// Too much waits for the upstream.
+pub const UPSTREAM_BUSY: &str = "too much waits for the upstream: nothing was published";
+/// A version of this node is not that of the upstream.
+pub const VERSION_OF_UPSTREAM: &str =
+    "the version of a topic of the upstream is known there alone; publish with tieline-if-value, or at the upstream";
+/// An answer would not come back.
+pub const RESPONSE_OF_UPSTREAM: &str =
+    "the upstream answers to a topic that edge.topics does not select, so the answer would not come back";
 /// History has not taken what was passed on.
 pub const NOT_STORED: &str = "history could not store it; subscribers may have it";
 /// The same, before it was passed on.

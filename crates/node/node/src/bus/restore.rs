@@ -1,7 +1,7 @@
 //! Restores what was pending when the node last ran: last values, and sessions whose clients have not come back yet.
 
-use super::client::RetainedReplay;
 use super::ledger::{LedgerBatches, died_at};
+use super::replays::RetainedReplay;
 use super::reserved::REPLAY_PREFIX;
 use super::sessions::{Away, LastWill};
 use super::state::{Bus, Subscriber};

@@ -10,12 +10,14 @@
 //!
 //! A session keeps its place, and with it its subscriptions in the tree, whether its client is there or not.
 
-use super::client::{Client, RetainedReplays};
+use super::client::Client;
 use super::counters::{BusCounters, DropCause};
 use super::deltas::is_marked;
 use super::kept_limits::KeptLimits;
 use super::persistence::written;
+use super::replays::RetainedReplays;
 use super::state::{Bus, Subscriber, id_of};
+use super::upward::{Ticket, own_words, speak_for};
 use super::wire::Wire;
 use crate::access::{ClientIdentity, Guard};
 use std::collections::{BTreeSet, HashMap};
@@ -87,8 +89,15 @@ impl LastWill {
         let delay_s = will.properties.will_delay_s().unwrap_or(0);
         let properties =
             will.properties.iter().filter(|property| !matches!(property, Property::WillDelay(_))).collect();
-        let message = Message { topic, payload: will.payload.bytes(), properties, received: now.mono };
+        let mut message = Message { topic, payload: will.payload.bytes(), properties, received: now.mono };
+        // It is the client's own.
+        drop(own_words(&mut message));
         Some(Self { message, qos: will.qos, retain: will.retain, delay_s })
+    }
+
+    /// Says whose it is, for the upstream to which it will go.
+    pub fn speak_for(&mut self, user: &str, client: &str) {
+        speak_for(&mut self.message, user, client);
     }
 
     /// Whether it says that it is a delta.
@@ -459,6 +468,13 @@ impl Bus {
         // Its expiry counts from here: it is published when it is sent (section 3.1.3.2.4).
         let LastWill { message, qos, retain, .. } = will;
         let message = Message { received: now.mono, ..message };
+        if self.is_of_upstream(&message.topic) {
+            let topic = message.topic.clone();
+            if let Err((_, why)) = self.publish_up(now, message, qos, retain, Ticket::Nobody) {
+                tracing::debug!(%topic, why, "will not published");
+            }
+            return;
+        }
         let body = match self.admit(&message, retain) {
             Ok(body) => body,
             Err(why) => {

@@ -13,6 +13,7 @@ use super::fanout::{Offered, Outgoing};
 use super::frames::FrameRoom;
 use super::guarded;
 use super::live::LiveFeed;
+use super::mirror::Mirror;
 use super::ownership::Ownership;
 use super::passages::Passages;
 use super::persistence::Ledger;
@@ -121,6 +122,8 @@ pub struct Bus {
     pub(super) next_feed: usize,
     pub(super) next_generation: u64,
     pub(super) statistics: Statistics,
+    /// Topics of an upstream.
+    pub(super) mirror: Option<Box<Mirror>>,
     /// Threads that have the sockets of clients.
     pub(super) sockets: Rc<SocketShards>,
     pub(super) rate: Rate,
@@ -168,6 +171,7 @@ impl Bus {
             next_feed: 0,
             next_generation: 0,
             statistics: Statistics::default(),
+            mirror: None,
             sockets: Rc::default(),
             rate: Rate::default(),
         }
@@ -327,7 +331,7 @@ impl Bus {
         tracing::debug!(%topic, %error, "update refused");
     }
 
-    fn send(&mut self, now: Now, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
+    pub(super) fn send(&mut self, now: Now, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
         self.end_expired(now);
         let (mut changed, mut displaced) = (Vec::new(), Vec::new());
         let serial = self.serials.fresh();

@@ -129,6 +129,7 @@ impl Bus {
     fn handle(&mut self, now: Now, input: BusInput) {
         match input {
             BusInput::Field(report) => self.handle_report(now, report),
+            BusInput::Edge(report) => self.handle_edge(now, report),
             BusInput::Call(call) => call(self, now),
         }
     }
@@ -155,6 +156,7 @@ impl Bus {
     /// Does what is due by time. It makes messages: it comes before anything is sent.
     fn handle_timeouts(&mut self, now: Now) {
         self.tell_untold();
+        self.ask_upstream(now);
         self.finish_commands(now);
         self.remove_expired(now);
         self.remove_due(now);
@@ -226,6 +228,7 @@ impl Bus {
             self.statistics.timeout(),
             self.removal_timeout(),
             self.ledger.batches.timeout(),
+            self.mirror_timeout(now.mono),
         ];
         let mut deadline = timeouts.into_iter().flatten().min().unwrap_or(Instant(u64::MAX));
         if self.feed_count() > 0 {

@@ -41,6 +41,7 @@ impl Bus {
     /// # Errors
     /// The views cannot live together; nothing has changed then.
     pub fn replace_views(&mut self, now: Now, views: Vec<View>) -> Result<usize, ViewError> {
+        let before = self.view_sources();
         let fresh = || Views::new(Vec::new(), Limits::default()).map(Deriving::new);
         let mut deriving = self.deriving.take().map_or_else(fresh, Ok)?;
         let (reach, sources) = (reach_of(&views), sources_of(&self.tree, &views));
@@ -51,6 +52,8 @@ impl Bus {
         self.deriving = Some(deriving);
         self.apply_derived(now);
         self.deriving = self.deriving.take().filter(|deriving| !deriving.views.views().is_empty());
+        let after = self.view_sources();
+        self.exchange_wants(now, &before, &after);
         self.work.notify_one();
         replaced.map(|()| self.view_stats().map_or(0, |stats| stats.derived))
     }
@@ -73,6 +76,12 @@ impl Bus {
                 Err(error)
             }
         }
+    }
+
+    /// What the views are made of.
+    pub(super) fn view_sources(&self) -> Vec<Filter> {
+        let views = self.deriving.as_deref().map_or(&[][..], |deriving| deriving.views.views());
+        views.iter().map(|view| view.from.clone()).collect()
     }
 
     /// Whether views may derive a topic, or it is one of a derived series: nobody else gives it a value.

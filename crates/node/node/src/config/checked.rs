@@ -7,6 +7,7 @@ use super::control::{CoordinationConfig, read_control};
 use super::database::{DatabaseConfig, read_databases};
 use super::derived::{Beside, read_derived};
 use super::device::{DeviceConfig, PointLists, Shared, read_device};
+use super::edge::{EdgeConfig, read_edge};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::protocol::Protocol;
@@ -54,6 +55,8 @@ pub struct Config {
     pub command: CommandConfig,
     /// `[control]`.
     pub control: CoordinationConfig,
+    /// `[edge]`; none where the node has no upstream.
+    pub edge: Option<EdgeConfig>,
     /// `[[topic]]`, in the order of the file.
     pub topics: Vec<TopicRule>,
     /// `[[view]]`, in the order of the file.
@@ -188,6 +191,7 @@ impl Default for Config {
             },
             command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
             control: CoordinationConfig::default(),
+            edge: None,
             topics: Vec::new(),
             views: Vec::new(),
             derived: Vec::new(),
@@ -205,6 +209,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
     let reach = Reach { insecure_network: node.insecure_network, authenticated: access.is_configured() };
     let shared = Shared::read(&mut root, doc, folder);
     let derived = root.array(doc, "derived");
+    let edge = if root.has("edge") { read_edge(root.section(doc, "edge"), doc, folder, &node.name) } else { None };
     let mut config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
@@ -214,6 +219,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         history: read_history(root.section(doc, "history"), doc, default.history, folder),
         command: read_command(root.section(doc, "command"), doc),
         control: read_control(root.section(doc, "control"), doc),
+        edge,
         topics: read_topics(root.array(doc, "topic"), doc),
         views: read_views(root.array(doc, "view"), doc, checks),
         derived: Vec::new(),

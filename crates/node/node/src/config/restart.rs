@@ -6,9 +6,8 @@ use super::{Config, HistoryConfig, HttpConfig, NodeConfig};
 /// name, views, derived series, and the files of users and certificates are: they are not among them.
 #[must_use]
 pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
-    let Config { node, http, mqtt, access, audit, history, command, control, topics, views: _, derived: _, .. } =
-        started;
-    let Config { devices: _, source, .. } = started;
+    let Config { node, http, mqtt, access, audit, history, command, control, edge, topics, .. } = started;
+    let Config { devices: _, views: _, derived: _, source, .. } = started;
     // What the command line says instead is not that of the file.
     let (http_listen, mqtt_listen) = source.listen.unwrap_or((http.listen, mqtt.listen));
     let mut found = Vec::new();
@@ -57,6 +56,7 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     note("history.database", *databases == file.history.databases);
     note("command", *command == file.command);
     note("control", *control == file.control);
+    note("edge", *edge == file.edge);
     note("topic", *topics == file.topics);
     found
 }
@@ -83,6 +83,7 @@ mod tests {
             "[history]\nenabled=false\nkeep='3d'\n",
             &["mqtt", "history.enabled", "history.keep"],
         );
+        check("", "[edge]\nupstream='mqtt://core'\n", &["edge"]);
         check("[command]\ntimeout='3s'\n", "[[topic]]\nfilter='a'\ntype='point'\n", &["command", "topic"]);
     }
 

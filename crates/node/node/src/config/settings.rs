@@ -107,6 +107,12 @@ pub const HISTORY_DATABASE_TIMEOUT: Span = Span::new("timeout", 30_000, 1000, 60
 pub const HISTORY_DATABASE_INDEX: Choice<3> = Choice::new("index", ["btree", "brin", "none"], 0);
 /// `history.database.NAME.tls`.
 pub const HISTORY_DATABASE_TLS: Flag = Flag::new("tls", false);
+/// `edge.linger`.
+pub const EDGE_LINGER: Span = Span::new("linger", 10_000, 100, 3_600_000);
+/// `edge.retry_max`.
+pub const EDGE_RETRY_MAX: Span = Span::new("retry_max", 8000, 100, 600_000);
+/// `edge.silence`.
+pub const EDGE_SILENCE: Span = Span::new("silence", 10_000, 2000, 600_000);
 /// `command.timeout`.
 pub const COMMAND_TIMEOUT: Span = Span::new("timeout", 10_000, 100, 300_000);
 /// `command.queue_max`.

@@ -64,12 +64,15 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     command_metrics(&mut e, &seen);
     control_metrics(&mut e, &seen.commands);
     audit_metrics(&mut e, &seen);
-    socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
+    let mut sockets = vec![("field", &*about.field), ("mqtt", &*about.mqtt)];
+    sockets.extend(seen.mirror.as_ref().map(|mirror| ("edge", &*mirror.sockets)));
+    socket_metrics(&mut e, &sockets);
     super::field::metrics(&mut e, &authorized.app).await?;
     super::trace::metrics(&mut e, about.traces.counters());
     access_metrics(&mut e, &authorized.app, &seen);
     view_metrics(&mut e, &seen);
     super::derived::metrics(&mut e, &seen.derived);
+    super::edge::metrics(&mut e, &seen);
     reload_metrics(&mut e, &authorized.app.reloader.status());
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);
     let counts = DeviceState::ALL.map(|state| (state.name(), seen.count(state.name())));

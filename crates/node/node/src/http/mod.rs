@@ -17,6 +17,7 @@ mod control;
 mod databases;
 mod derived;
 mod devices;
+mod edge;
 mod field;
 mod forwarded;
 mod history;
@@ -39,6 +40,7 @@ mod socket_metrics;
 mod status;
 mod topics;
 mod trace;
+mod upstream;
 mod values;
 mod wrong_port;
 
@@ -127,6 +129,8 @@ pub struct About {
     pub traces: TraceDisk,
     /// TLS files in use.
     pub tls: Arc<CertificateCache>,
+    /// Whether it has an upstream.
+    pub is_edge: bool,
 }
 
 fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {

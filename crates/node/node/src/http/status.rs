@@ -5,11 +5,12 @@ use super::access::Caller;
 use super::authorization::{Authenticated, Public};
 use super::body::Answer;
 use super::databases::{self, DatabaseShown};
+use super::edge::{self, EdgeShown};
 use super::problem::Problem;
 use crate::access::Authenticator;
 use crate::bus::ledger::LedgerStatus;
 use crate::bus::process::Usage;
-use crate::bus::{Bus, BusCounters, DerivedSeen, Ends, Lag};
+use crate::bus::{Bus, BusCounters, DerivedSeen, Ends, Lag, MirrorSeen};
 use crate::control::audit::FileCounts;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -54,6 +55,8 @@ pub(super) struct Seen {
     pub(super) asks: (usize, u64),
     pub(super) views: Option<ViewStats>,
     pub(super) derived: Vec<DerivedSeen>,
+    /// The upstream of an edge.
+    pub(super) mirror: Option<MirrorSeen>,
     /// Threads that have the sockets of MQTT clients.
     pub(super) sockets: Vec<SocketShardStatus>,
     pub(super) states: Vec<(String, String)>,
@@ -98,6 +101,7 @@ impl Seen {
             asks: bus.ask_stats(),
             views: bus.view_stats(),
             derived: bus.derived_seen(),
+            mirror: bus.mirror_seen(),
             sockets: bus.socket_shards(),
             states: devices
                 .iter()
@@ -160,6 +164,9 @@ pub struct Status {
     devices: DeviceTotals,
     updates_per_s: f64,
     history: HistoryShown,
+    /// Only on an edge
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edge: Option<EdgeShown>,
     totals: Totals,
     lag: LagShown,
     process: Process,
@@ -254,6 +261,7 @@ pub async fn status(authenticated: Authenticated) -> Result<Answer<Status>, Prob
         devices: DeviceTotals { total: seen.states.len(), online: seen.count("online") },
         updates_per_s: seen.updates_per_s,
         history: HistoryShown { state, detail, backlog, stored, databases: databases::shown(&seen) },
+        edge: seen.mirror.as_ref().map(EdgeShown::of),
         totals: totals(&seen, &about.mqtt),
         lag: LagShown {
             sessions: seen.lag.sessions,
@@ -353,6 +361,7 @@ impl Health {
         details.extend(app.about.tls.trouble(seen.now.utc));
         details.extend(away.into_iter().map(|(_, words)| words));
         details.extend(app.reloader.status().trouble());
+        details.extend(edge::trouble(&seen));
         let away = seen.count("away");
         let detail = HealthDetail { history: state, devices_away: away, detail: details };
         Ok(Self { status, detail: Some(detail) })

@@ -7,6 +7,7 @@ use super::body::{Answer, Json, Written};
 use super::instant;
 use super::logins::LoginEnd;
 use super::problem::Problem;
+use super::upstream;
 use crate::bus::fetch::{self, TopicsAsked};
 use crate::bus::reasons;
 use crate::bus::written::{LiveBeat, LiveCounts, LiveUpdate, TopicPage};
@@ -238,6 +239,9 @@ pub async fn publish(authenticated: Authenticated, Json(request): Json<Publish>)
         serde_json::Value::String(text) => Bytes::from(text),
         other => Bytes::from(other.to_string()),
     };
+    if upstream::publish(&authorized, &topic, &payload, request.retain).await? {
+        return Ok(Taken::OK);
+    }
     let name = topic.clone();
     let stored = authorized.app.bus.call(move |bus, now| {
         let is_free = !bus.derives(&topic);

@@ -6,7 +6,9 @@ use super::authorization::Authenticated;
 use super::body::{Answer, json};
 use super::problem::Problem;
 use super::topics::{Done, Taken, derived};
+use super::upstream;
 use crate::bus::fetch::{self, EventsAsked};
+use crate::bus::reasons;
 use crate::bus::written::{Events, Point, Topic as TopicShown};
 use crate::bus::{Bus, PutError, write_topic};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -90,6 +92,7 @@ pub async fn one(
         let missing = || Problem::not_found(format!("the topic {name:?} keeps no events"));
         return events.map(Found::Events).ok_or_else(missing);
     }
+    upstream::look(&authorized, &topic).await?;
     let found = authorized.app.bus.call(move |bus, _| {
         let view = bus.tree().get(&topic)?;
         let mut text = String::new();
@@ -139,9 +142,16 @@ async fn set(
     }
     let removes = payload.is_empty();
     let name = topic.clone();
+    if is_plain && upstream::publish(&authorized, &topic, &payload, true).await? {
+        let known = authorized.app.bus.call(move |bus, _| bus.tree().get(&topic).map_or(0, |view| view.version));
+        return Ok(known.await?);
+    }
     let done = authorized.app.bus.call(move |bus, now| {
         if bus.derives(&topic) {
             return None;
+        }
+        if bus.is_of_upstream(&topic) {
+            return Some(Err(PutError::Format(reasons::VERSION_OF_UPSTREAM.to_owned())));
         }
         if removes && bus.tree().get(&topic).is_none() && conditions.is_empty() {
             conditions.push(Condition::Present);

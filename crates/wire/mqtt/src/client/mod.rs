@@ -15,7 +15,9 @@ pub use event::{ClientConfig, ClientEnd, ClientEvent, Connected, PublishOutcome,
 
 use crate::flow::{Allowed, Completion, Incoming, Outgoing, OutgoingLimits, Polled, Request};
 use crate::message::Aliases;
-use crate::{Connect, Decoder, DeliverError, Delivery, Disconnect, Message, Packet, PacketId, Properties, Property};
+use crate::{
+    Binary, Connect, Decoder, DeliverError, Delivery, Disconnect, Message, Packet, PacketId, Properties, Property,
+};
 use crate::{Qos, ReasonCode, Subscribe, SubscriptionFilter, SubscriptionId, SubscriptionOptions, Text, Unsubscribe};
 use crate::{Version, cursor};
 use alloc::boxed::Box;
@@ -87,6 +89,11 @@ impl ClientSession {
             dropped_full: 0,
             refusal: None,
         }
+    }
+
+    /// What the next CONNECT says of the user.
+    pub fn set_credentials(&mut self, user_name: Option<Text>, password: Option<Binary>) {
+        (self.config.user_name, self.config.password) = (user_name, password);
     }
 
     /// Why the server refused a message, in its own words, as long as no other was refused after it.

@@ -1,0 +1,662 @@
+//! An edge's part of the bus: topics of the upstream, as far as this node's own clients ask for them.
+//!
+//! ```text
+//! subscriptions ─ filters ─▶ Wants ─▶ the edge thread ─▶ upstream
+//! tree ◀──────────────── values ◀─── its reports ◀──────────┘
+//! ```
+//!
+//! A value is kept with the number of losses of the link before it came. When the link is lost, values from before are marked
+//! `away`, a slice a turn; those that come again in the meantime are passed over. A topic that nobody asks for any more is removed:
+//! nothing would tell when its value changes.
+
+use super::asks::Step;
+use super::fanout::Outgoing;
+use super::retained::PublishMetadata;
+use super::state::{Bus, bytes_of};
+use super::upward::Tickets;
+use crate::edge::{EdgeCounters, EdgeHandle, EdgeInput, EdgeNews, EdgeReport, LinkState};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_core::{Body, Filter, Instant, Now, Point, Quality, Timestamp, Topic, Update, Value};
+use tieline_delta::ReadyDelta;
+use tieline_mqtt::{Message, Qos};
+use tieline_net::Counters;
+use tieline_topics::{Asking, Change, TopicId, Wants};
+use tokio::sync::mpsc::error::TrySendError;
+
+/// How soon a busy thread is told again what is wanted.
+const UNTOLD_EVERY: Duration = Duration::from_millis(5);
+/// Topics that are looked at in a step.
+const STEP: usize = 64;
+/// Refused filters that are shown.
+const REFUSED_MAX: usize = 100;
+/// In whose turn slices are worked on.
+const USER: &str = "$edge";
+/// How the link is, as a point.
+const STATE_TOPIC: &str = "$SYS/edge/state";
+
+/// What an edge knows of its upstream.
+#[derive(Debug)]
+pub struct Mirror {
+    wants: Wants,
+    /// The topics that are the upstream's.
+    topics: Vec<Filter>,
+    pub(super) handle: EdgeHandle,
+    /// What the thread had no room for.
+    untold: VecDeque<EdgeInput>,
+    link: LinkState,
+    since: Timestamp,
+    /// How often the link was lost.
+    losses: u32,
+    /// Values of the upstream, by the topic's number.
+    shown: Vec<Option<Shown>>,
+    refused: BTreeMap<Filter, String>,
+    pub(super) counts: MirrorCounts,
+    /// Messages that went upward.
+    pub(super) tickets: Tickets,
+}
+
+/// A value of the upstream.
+#[derive(Clone, Debug)]
+struct Shown {
+    topic: Topic,
+    /// Of [`Mirror::losses`], when it came.
+    losses: u32,
+}
+
+/// What came of the upstream's values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MirrorCounts {
+    /// Topics that have a value of the upstream.
+    pub topics: usize,
+    /// Of these, values that were marked `away`, and did not come again.
+    pub away: usize,
+    /// Values of topics that are this node's own: they were left out.
+    pub own: u64,
+    /// Values that the tree did not take.
+    pub full: u64,
+    /// Messages that went upward, and how many of them were refused or had no answer.
+    pub upward: (u64, u64),
+}
+
+/// What is shown of an edge.
+#[derive(Clone, Debug)]
+pub struct MirrorSeen {
+    /// How the link is, and since when.
+    pub link: (LinkState, Timestamp),
+    /// Filters that are wanted, and those that are asked for.
+    pub filters: (usize, usize),
+    /// Filters that the upstream refuses, and why.
+    pub refused: Vec<(Filter, String)>,
+    /// Values.
+    pub counts: MirrorCounts,
+    /// What its thread counts.
+    pub counters: Arc<EdgeCounters>,
+    /// What its sockets count.
+    pub sockets: Arc<Counters>,
+}
+
+impl Mirror {
+    /// Nothing is asked for but `keep`.
+    #[must_use]
+    pub fn new(topics: Vec<Filter>, keep: &[Filter], linger: Duration, handle: EdgeHandle) -> Self {
+        let mut wants = Wants::new(topics.clone(), linger);
+        keep.iter().for_each(|filter| wants.want(filter));
+        Self {
+            wants,
+            topics,
+            handle,
+            untold: VecDeque::new(),
+            link: LinkState::Connecting,
+            since: Timestamp::default(),
+            losses: 0,
+            shown: Vec::new(),
+            refused: BTreeMap::new(),
+            counts: MirrorCounts::default(),
+            tickets: Tickets::default(),
+        }
+    }
+
+    /// Whether the topic is one of the upstream's, if it is not this node's own.
+    fn selects(&self, topic: &str) -> bool {
+        self.topics.iter().any(|filter| filter.matches(topic))
+    }
+
+    /// Whether the upstream has let this node in.
+    pub(super) const fn is_up(&self) -> bool {
+        self.link.is_up()
+    }
+
+    /// Whether the thread has no room.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.untold.is_empty()
+    }
+
+    /// Tells the thread; what it has no room for is told later.
+    fn tell(&mut self, input: EdgeInput) {
+        self.untold.push_back(input);
+        self.tell_untold();
+    }
+
+    fn tell_untold(&mut self) {
+        while let Some(input) = self.untold.pop_front() {
+            match self.handle.inputs.try_send(input) {
+                Ok(()) => {}
+                Err(TrySendError::Full(input)) => return self.untold.push_front(input),
+                // The node is stopping.
+                Err(TrySendError::Closed(_)) => {}
+            }
+        }
+    }
+
+    fn timeout(&self, now: Instant) -> Option<Instant> {
+        let untold = (!self.untold.is_empty()).then(|| now + UNTOLD_EVERY);
+        [self.wants.timeout(), untold].into_iter().flatten().min()
+    }
+
+    /// A value of the upstream is the topic's.
+    fn shows(&mut self, id: TopicId, topic: &Topic) {
+        let at = usize::try_from(id.0).unwrap_or(usize::MAX);
+        if self.shown.len() <= at {
+            self.shown.resize(at + 1, None);
+        }
+        let losses = self.losses;
+        let Some(slot) = self.shown.get_mut(at) else { return };
+        match slot {
+            Some(shown) if shown.topic == *topic => {
+                self.counts.away -= usize::from(shown.losses != losses && self.counts.away > 0);
+                shown.losses = losses;
+            }
+            Some(_) | None => {
+                self.counts.topics += usize::from(slot.is_none());
+                *slot = Some(Shown { topic: topic.clone(), losses });
+            }
+        }
+    }
+
+    fn forget(&mut self, id: TopicId) {
+        let slot = usize::try_from(id.0).ok().and_then(|at| self.shown.get_mut(at));
+        if let Some(shown) = slot.and_then(Option::take) {
+            self.counts.topics -= 1;
+            self.counts.away -= usize::from(shown.losses != self.losses && self.counts.away > 0);
+        }
+    }
+}
+
+impl Bus {
+    /// The bus is that of an edge from here on.
+    pub fn set_mirror(&mut self, mut mirror: Mirror) {
+        self.tree.tell_filters();
+        // Views have what they are made of as clients have what they subscribe.
+        self.view_sources().iter().for_each(|filter| mirror.wants.want(filter));
+        let now = self.now();
+        mirror.since = now.utc;
+        let state = mirror.link.clone();
+        self.mirror = Some(Box::new(mirror));
+        self.publish_link(now, &state);
+    }
+
+    fn publish_link(&mut self, now: Now, state: &LinkState) {
+        let quality = match state {
+            LinkState::Up { .. } => Quality::GOOD,
+            LinkState::Connecting => Quality::INITIAL,
+            LinkState::Away { .. } => Quality::AWAY,
+        };
+        let time = self.mirror.as_deref().map_or(now.utc, |mirror| mirror.since);
+        let point = Point { value: Value::Text(state.name().into()), quality, time };
+        if let Ok(topic) = Topic::new(STATE_TOPIC) {
+            self.apply_value(now, topic, Body::Point(point), true);
+        }
+    }
+
+    /// Other views have other sources.
+    pub(super) fn exchange_wants(&mut self, now: Now, before: &[Filter], after: &[Filter]) {
+        if let Some(mirror) = self.mirror.as_deref_mut() {
+            after.iter().for_each(|filter| mirror.wants.want(filter));
+            before.iter().for_each(|filter| mirror.wants.release(now.mono, filter));
+        }
+    }
+
+    /// What is shown of the upstream; none where there is none.
+    #[must_use]
+    pub fn mirror_seen(&self) -> Option<MirrorSeen> {
+        let mirror = self.mirror.as_deref()?;
+        Some(MirrorSeen {
+            link: (mirror.link.clone(), mirror.since),
+            filters: mirror.wants.counts(),
+            refused: mirror.refused.iter().map(|(filter, why)| (filter.clone(), why.clone())).collect(),
+            counts: MirrorCounts { upward: (mirror.tickets.sent, mirror.tickets.refused), ..mirror.counts },
+            counters: Arc::clone(&mirror.handle.counters),
+            sockets: Arc::clone(&mirror.handle.sockets),
+        })
+    }
+
+    /// Whether a topic is the upstream's: what is published to it goes upward.
+    #[must_use]
+    pub fn is_of_upstream(&self, topic: &str) -> bool {
+        let Some(mirror) = self.mirror.as_deref() else { return false };
+        mirror.selects(topic) && !self.is_reserved(topic) && !self.derives(topic)
+    }
+
+    /// Whether the upstream has let this node in.
+    #[must_use]
+    pub fn is_upstream_there(&self) -> bool {
+        self.mirror.as_deref().is_some_and(Mirror::is_up)
+    }
+
+    /// Somebody looks at what a filter selects, and does not stay.
+    pub fn look_upstream(&mut self, now: Now, filter: &Filter) {
+        if let Some(mirror) = self.mirror.as_deref_mut() {
+            mirror.wants.look(now.mono, filter);
+            self.work.notify_one();
+        }
+    }
+
+    /// When something of the upstream is due.
+    pub(super) fn mirror_timeout(&self, now: Instant) -> Option<Instant> {
+        self.mirror.as_deref()?.timeout(now)
+    }
+
+    /// Asks the upstream for what clients have subscribed since.
+    pub(super) fn ask_upstream(&mut self, now: Now) {
+        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+        for (filter, is_first) in self.tree.take_told() {
+            match is_first {
+                true => mirror.wants.want(&filter),
+                false => mirror.wants.release(now.mono, &filter),
+            }
+        }
+        mirror.wants.handle_timeout(now.mono);
+        let mut has_ended = false;
+        while let Some(asking) = mirror.wants.poll_asking() {
+            has_ended |= matches!(asking, Asking::End(_));
+            mirror.tell(match asking {
+                Asking::Begin(filter) => EdgeInput::Begin(filter),
+                Asking::End(filter) => EdgeInput::End(filter),
+            });
+        }
+        mirror.tell_untold();
+        if has_ended {
+            self.work_through(Self::remove_unwanted);
+        }
+    }
+
+    /// Takes what the upstream tells.
+    pub fn handle_edge(&mut self, now: Now, EdgeReport(news): EdgeReport) {
+        for news in news {
+            match news {
+                EdgeNews::Value { topic, body, ready } => {
+                    self.show(now, topic, body, (None, ready.as_deref()), true);
+                }
+                EdgeNews::Message { message, body, retain } => {
+                    self.show(now, message.topic.clone(), body, (Some(message), None), retain);
+                }
+                EdgeNews::Link(state) => self.link_changed(now, state),
+                EdgeNews::CaughtUp => self.caught_up(),
+                EdgeNews::Refused(filter, why) => self.filter_refused(filter, why),
+                EdgeNews::Answer { ticket, refused } => self.answered_above(now, ticket, refused),
+            }
+        }
+        self.work.notify_one();
+    }
+
+    fn filter_refused(&mut self, filter: Filter, why: Option<String>) {
+        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+        match why {
+            Some(why) if mirror.refused.len() < REFUSED_MAX => drop(mirror.refused.insert(filter, why)),
+            Some(_) => {}
+            None => drop(mirror.refused.remove(&filter)),
+        }
+    }
+
+    fn link_changed(&mut self, now: Now, state: LinkState) {
+        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+        let is_lost = mirror.link.is_up() && !state.is_up();
+        if mirror.link.name() != state.name() {
+            mirror.since = now.utc;
+        }
+        mirror.link = state.clone();
+        if is_lost {
+            mirror.losses = mirror.losses.wrapping_add(1);
+            mirror.counts.away = mirror.counts.topics;
+            mirror.refused.clear();
+        }
+        self.publish_link(now, &state);
+        if is_lost {
+            self.work_through(Self::mark_away);
+        }
+    }
+
+    /// A value or a message of the upstream: to all who have subscribed to it here.
+    fn show(
+        &mut self,
+        now: Now,
+        topic: Topic,
+        body: Body,
+        (message, ready): (Option<Box<Message>>, Option<&ReadyDelta>),
+        retain: bool,
+    ) {
+        let is_own = !self.is_of_upstream(&topic);
+        let is_known = !retain || self.tree.get(&topic).is_some();
+        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+        if is_own {
+            mirror.counts.own += 1;
+            return;
+        }
+        // What was on its way when it was no longer asked for.
+        if !is_known && !mirror.wants.asks_for(&topic) {
+            return;
+        }
+        let message = message.map(|message| *message);
+        let message = message.unwrap_or_else(|| Message::new(topic.clone(), body.to_payload(), now.mono));
+        let update = Update { topic, body };
+        match &update.body {
+            Body::Point(_) => self.record_node(now, &update),
+            Body::Published(_) | Body::Opaque(_) => drop(self.recorder.record(now, &update, None)),
+        }
+        self.pass_on(now, message, (update, ready), retain);
+    }
+
+    /// Applies what the upstream says. It is not kept over a restart: the upstream says it again.
+    fn pass_on(&mut self, now: Now, message: Message, (update, ready): (Update, Option<&ReadyDelta>), retain: bool) {
+        let Update { topic, body } = update;
+        self.counters.updates += 1;
+        let admitted = if retain { self.retained.admit(&message) } else { Ok(()) };
+        let applied =
+            admitted.and_then(|()| self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain));
+        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+        let Ok(applied) = applied else {
+            mirror.counts.full += 1;
+            self.counters.refused += 1;
+            return;
+        };
+        match applied.change {
+            Change::Stored => mirror.shows(applied.topic, &topic),
+            Change::Cleared => mirror.forget(applied.topic),
+            Change::Passed => {}
+        }
+        self.statistics.count(applied.topic, &topic, bytes_of(&body));
+        self.deltas.update_ready(applied, self.tree.replaced(), &body, ready);
+        self.note(now, &topic, &applied, &body, None);
+        match applied.change {
+            Change::Stored => {
+                self.tree.mark(applied.topic, PublishMetadata::mark(Qos::AtLeastOnce));
+                self.retained.keep(&message, Qos::AtLeastOnce);
+                self.look_at(now, &topic, &body);
+            }
+            Change::Cleared => {
+                self.retained.forget(&topic);
+                self.forget_value(now, applied.topic, &topic);
+            }
+            Change::Passed => {}
+        }
+        if !self.tree.matches(applied.topic).is_empty() {
+            self.send(now, applied, Outgoing::passed_on(message, retain), None);
+        }
+        if applied.change != Change::Passed {
+            self.derive(now, &topic, &body);
+        }
+    }
+
+    /// Works through all values of the upstream, a slice a turn.
+    fn work_through(&mut self, mut step: impl FnMut(&mut Self, Now, TopicId, Shown) + 'static) {
+        let mut at = 0;
+        let ask = move |bus: &mut Self, now| {
+            let Some(mirror) = bus.mirror.as_deref() else { return Step::Done };
+            let end = mirror.shown.len().min(at + STEP);
+            let some: Vec<_> = (at..end).filter_map(|at| Some((at, mirror.shown.get(at)?.clone()?))).collect();
+            for (at, shown) in some {
+                let id = TopicId(u32::try_from(at).unwrap_or(u32::MAX));
+                // The number may be another topic's by now.
+                let is_there = bus.tree.view(id).is_some_and(|view| *view.topic == shown.topic);
+                if is_there {
+                    step(bus, now, id, shown);
+                } else if let Some(mirror) = bus.mirror.as_deref_mut() {
+                    mirror.forget(id);
+                }
+            }
+            at = end;
+            let is_over = bus.mirror.as_deref().is_none_or(|mirror| at >= mirror.shown.len());
+            if is_over { Step::Done } else { Step::Again }
+        };
+        self.ask_on(&USER.into(), Box::new(ask));
+    }
+
+    /// All that the upstream has has come again: what has not is there no more.
+    fn caught_up(&mut self) {
+        let Some(losses) = self.mirror.as_deref().map(|mirror| mirror.losses) else { return };
+        self.work_through(move |bus, now, id, shown| {
+            let Some(mirror) = bus.mirror.as_deref_mut() else { return };
+            if mirror.losses == losses && shown.losses != losses {
+                mirror.forget(id);
+                bus.apply_node(now, shown.topic, Body::empty(), true);
+            }
+        });
+    }
+
+    /// Removes a value that nobody asks for any more.
+    fn remove_unwanted(&mut self, now: Now, id: TopicId, shown: Shown) {
+        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+        if !mirror.wants.asks_for(&shown.topic) {
+            mirror.forget(id);
+            self.remove_value(now, &shown.topic);
+        }
+    }
+
+    /// Marks a value that did not come again since the link was lost.
+    fn mark_away(&mut self, now: Now, id: TopicId, shown: Shown) {
+        let is_late = self.mirror.as_deref().is_some_and(|mirror| shown.losses != mirror.losses);
+        let Some(view) = self.tree.view(id).filter(|_| is_late) else { return };
+        let point = match view.body {
+            Body::Point(point) => point.clone(),
+            // Of what states no quality, none can be changed.
+            Body::Published(point) if point.stated_quality().is_some() => point.point(view.time),
+            Body::Published(_) | Body::Opaque(_) => return,
+        };
+        if point.quality.contains(Quality::AWAY) {
+            return;
+        }
+        let point = Point { quality: point.quality.with(Quality::AWAY), ..point };
+        let update = Update { topic: shown.topic, body: Body::Point(point) };
+        self.record_node(now, &update);
+        self.apply_node(now, update.topic, update.body, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::alone::alone;
+    use tieline_mqtt::Property;
+    use tieline_topics::{Options, SubscriberId};
+    use tokio::sync::mpsc;
+
+    const LINGER: Duration = Duration::from_secs(10);
+
+    struct Edge {
+        bus: Bus,
+        now: Now,
+        inputs: mpsc::Receiver<EdgeInput>,
+        _rest: Box<dyn std::any::Any>,
+    }
+
+    impl Edge {
+        fn new(topics: &str, keep: &[&str]) -> Self {
+            let (mut bus, rest) = alone();
+            let (handle, inputs) = EdgeHandle::new();
+            let filter = |text: &str| Filter::new(text).unwrap();
+            let keep: Vec<Filter> = keep.iter().copied().map(filter).collect();
+            bus.set_mirror(Mirror::new(vec![filter(topics)], &keep, LINGER, handle));
+            let now = bus.now();
+            Self { bus, now, inputs, _rest: Box::new(rest) }
+        }
+
+        fn subscribe(&mut self, who: u32, filter: &str) {
+            self.bus.tree.subscribe(SubscriberId(who), &Filter::new(filter).unwrap(), Options::default()).unwrap();
+        }
+
+        /// What the thread is told to ask for, after some seconds.
+        fn asked(&mut self, after_s: u64) -> String {
+            self.now.mono = self.now.mono + Duration::from_secs(after_s);
+            self.bus.ask_upstream(self.now);
+            self.work();
+            let shown = |input| match input {
+                EdgeInput::Begin(filter) => format!("+{filter}"),
+                EdgeInput::End(filter) => format!("-{filter}"),
+                EdgeInput::Publish { .. } => "publish".to_owned(),
+            };
+            std::iter::from_fn(|| self.inputs.try_recv().ok()).map(shown).collect::<Vec<_>>().join(" ")
+        }
+
+        fn work(&mut self) {
+            while self.bus.ask_stats().0 > 0 {
+                self.bus.run_asks(self.now);
+            }
+        }
+
+        fn news(&mut self, news: EdgeNews) {
+            self.bus.handle_edge(self.now, EdgeReport(vec![news]));
+        }
+
+        fn value(&mut self, topic: &str, payload: &str) {
+            let topic = Topic::new(topic).unwrap();
+            self.news(EdgeNews::Value { topic, body: Body::read(payload.to_owned().into()), ready: None });
+        }
+
+        fn link(&mut self, is_up: bool) {
+            let upstream = "mqtt://core:1883".to_owned();
+            let away = || LinkState::Away { upstream: upstream.clone(), why: "it was lost".to_owned() };
+            self.news(EdgeNews::Link(if is_up { LinkState::Up { upstream: upstream.clone() } } else { away() }));
+            self.work();
+        }
+
+        fn shown(&self, topic: &str) -> String {
+            let view = self.bus.tree().get(topic);
+            view.map(|view| String::from_utf8(view.body.to_payload().to_vec()).unwrap()).unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn what_clients_have_is_asked_for_and_its_values_are_removed_with_the_last() {
+        let mut edge = Edge::new("#", &["plant/alarm"]);
+        assert_eq!(edge.asked(0), "+plant/alarm");
+        edge.subscribe(1, "plant/+/power");
+        edge.subscribe(2, "plant/+/power");
+        edge.subscribe(2, "$SYS/#");
+        assert_eq!(edge.asked(0), "+plant/+/power");
+        edge.value("plant/1/power", "5");
+        edge.value("plant/1/amps", "7");
+        assert_eq!((edge.shown("plant/1/power").as_str(), edge.shown("plant/1/amps").as_str()), ("5", ""));
+        edge.bus.tree.drop_subscriber(SubscriberId(1));
+        edge.bus.tree.drop_subscriber(SubscriberId(2));
+        assert_eq!(edge.asked(0), "");
+        assert_eq!(edge.asked(LINGER.as_secs() - 1), "");
+        assert_eq!(edge.shown("plant/1/power"), "5");
+        assert_eq!(edge.asked(1), "-plant/+/power");
+        assert_eq!((edge.shown("plant/1/power").as_str(), edge.bus.mirror_seen().unwrap().counts.topics), ("", 0));
+    }
+
+    #[test]
+    fn values_are_away_when_the_link_is_lost_and_come_again() {
+        let point =
+            |value: u32, quality: &str| format!("{{\"v\":{value},{quality},\"t\":\"2026-11-20T09:36:00.000Z\"}}");
+        let (good, away) = ("\"q\":\"good\"", "\"q\":\"bad\",\"why\":[\"away\"]");
+        let mut edge = Edge::new("#", &["#"]);
+        edge.asked(0);
+        edge.link(true);
+        for i in 0..3 * u32::try_from(STEP).unwrap() {
+            edge.value(&format!("t/{i}"), &point(i, good));
+        }
+        edge.value("text", "hello");
+        edge.link(false);
+        assert_eq!((edge.shown("t/0"), edge.shown("t/190")), (point(0, away), point(190, away)));
+        assert_eq!(edge.shown("text"), "hello");
+        assert_eq!(edge.bus.mirror_seen().unwrap().counts.away, 193);
+        assert!(edge.shown(STATE_TOPIC).starts_with("{\"v\":\"away\",\"q\":\"bad\",\"why\":[\"away\"]"));
+        edge.link(true);
+        edge.value("t/0", &point(9, good));
+        assert_eq!((edge.shown("t/0"), edge.shown("t/1")), (point(9, good), point(1, away)));
+        assert_eq!(edge.bus.mirror_seen().unwrap().counts.away, 192);
+        assert!(edge.shown(STATE_TOPIC).starts_with("{\"v\":\"up\",\"q\":\"good\""));
+    }
+
+    /// The link is back before all values were marked: those that came again are good, and the others are marked.
+    #[test]
+    fn a_value_that_came_again_is_not_marked_by_a_loss_before() {
+        let mut edge = Edge::new("#", &["#"]);
+        edge.asked(0);
+        edge.link(true);
+        let good = |v: u32| format!("{{\"v\":{v},\"q\":\"good\"}}");
+        edge.value("a", &good(1));
+        edge.value("b", &good(2));
+        let upstream = "u".to_owned();
+        edge.news(EdgeNews::Link(LinkState::Away { upstream: upstream.clone(), why: String::new() }));
+        edge.news(EdgeNews::Link(LinkState::Up { upstream }));
+        edge.value("b", &good(3));
+        edge.work();
+        assert!(edge.shown("a").contains("away"), "{}", edge.shown("a"));
+        assert_eq!(edge.shown("b"), good(3));
+    }
+
+    /// Whatever an upstream sends: topics that are not its own stay as they are.
+    #[test]
+    fn an_upstream_changes_nothing_but_what_is_its_own_and_was_asked_for() {
+        let mut edge = Edge::new("plant/#", &["plant/asked"]);
+        edge.asked(0);
+        let ours = Topic::new("site/ours").unwrap();
+        edge.bus.apply_node(edge.now, ours, Body::read("1".into()), true);
+        for topic in ["site/ours", "site/other", "plant/not_asked", "$SYS/edge/state", "plant/asked"] {
+            edge.value(topic, "5");
+        }
+        let shown: Vec<String> =
+            ["site/ours", "site/other", "plant/not_asked", "plant/asked"].map(|topic| edge.shown(topic)).into();
+        assert_eq!(shown, ["1", "", "", "5"]);
+        assert!(edge.shown(STATE_TOPIC).starts_with("{\"v\":\"connecting\""));
+        assert_eq!(edge.bus.mirror_seen().unwrap().counts.own, 3);
+    }
+
+    #[test]
+    fn what_has_not_come_again_is_removed_once_all_has() {
+        let mut edge = Edge::new("#", &["#"]);
+        edge.asked(0);
+        edge.link(true);
+        edge.value("stays", "1");
+        edge.value("goes", "1");
+        edge.link(false);
+        edge.link(true);
+        edge.value("stays", "1");
+        edge.news(EdgeNews::CaughtUp);
+        edge.work();
+        assert_eq!((edge.shown("stays").as_str(), edge.shown("goes").as_str()), ("1", ""));
+        assert_eq!(edge.bus.mirror_seen().unwrap().counts, MirrorCounts { topics: 1, ..MirrorCounts::default() });
+    }
+
+    #[test]
+    fn messages_keep_their_properties_and_pass() {
+        let mut edge = Edge::new("#", &["#"]);
+        edge.asked(0);
+        let properties: tieline_mqtt::Properties =
+            [Property::ContentType(tieline_mqtt::Text::truncated("text/plain"))].into_iter().collect();
+        let mut send = |topic: &str, retain: bool| {
+            let message = Message::new(Topic::new(topic).unwrap(), "x", edge.now.mono);
+            let message = Box::new(Message { properties: properties.clone(), ..message });
+            edge.news(EdgeNews::Message { message, body: Body::read("x".into()), retain });
+        };
+        send("kept", true);
+        send("passed", false);
+        let view = edge.bus.tree.get("kept").unwrap();
+        assert_eq!(edge.bus.retained.metadata(&view, edge.now.mono).properties, properties);
+        assert_eq!(edge.shown("passed"), "");
+    }
+
+    #[test]
+    fn a_filter_that_is_looked_at_is_asked_for_for_a_while() {
+        let mut edge = Edge::new("plant/#", &[]);
+        edge.bus.look_upstream(edge.now, &Filter::new("plant/1").unwrap());
+        assert_eq!(edge.asked(0), "+plant/1");
+        assert_eq!(edge.asked(LINGER.as_secs()), "-plant/1");
+        assert!(edge.bus.is_of_upstream("plant/1") && !edge.bus.is_of_upstream("site/1"));
+        assert!(!edge.bus.is_of_upstream("$SYS/x"));
+    }
+}

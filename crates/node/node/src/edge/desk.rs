@@ -1,0 +1,330 @@
+//! What the session at the upstream says, and what it is told.
+
+use super::inbox::Inbox;
+use super::{EdgeCounters, EdgeInput, EdgeNews, LinkState};
+use bytes::Bytes;
+use core::num::NonZeroU16;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_core::{Body, Filter, Now, Topic};
+use tieline_delta::{
+    CAUGHT_UP, CAUGHT_UP_TOPIC, Codecs, Event, PROPERTY, Publish, RESYNC_TOPIC, ReadyDelta, Receiver, ReceiverLimits,
+    is_mark,
+};
+use tieline_mqtt::{
+    ClientEnd, ClientEvent, ClientSession, Message, PacketId, Properties, Property, PublishOutcome, Qos, ReasonCode,
+    Received, SubscriptionOptions, Text,
+};
+use tieline_net::{Closed, Owner, Session};
+
+/// The session at the upstream.
+pub type Upward = Session<ClientSession>;
+
+/// Filters of one SUBSCRIBE.
+const FILTERS_MAX: usize = 256;
+/// What is told of a client's message that cannot go upward.
+const AWAY: &str = "the upstream is away";
+const MAYBE: &str = "the connection to the upstream was lost before it answered: it may have the message";
+
+/// What stands between the session and the bus.
+pub struct Desk {
+    inbox: Rc<RefCell<Inbox>>,
+    counters: Arc<EdgeCounters>,
+    codecs: Codecs,
+    receiver: Receiver,
+    /// What is wanted.
+    filters: BTreeSet<Filter>,
+    /// SUBSCRIBE under way.
+    asked: HashMap<PacketId, Vec<Filter>>,
+    /// Filters that the upstream has refused.
+    refused: BTreeSet<Filter>,
+    /// Messages on their way up, by what `publish` gave.
+    tickets: HashMap<u64, u64>,
+    /// The upstream that is tried, or that is connected.
+    upstream: String,
+    is_up: bool,
+    /// Connections so far.
+    connection: u64,
+    /// Why the connection has ended, or did not come about.
+    why: String,
+}
+
+impl Desk {
+    /// Nothing is wanted.
+    #[must_use]
+    pub fn new(inbox: &Rc<RefCell<Inbox>>, counters: Arc<EdgeCounters>) -> Self {
+        Self {
+            inbox: Rc::clone(inbox),
+            counters,
+            codecs: Codecs::built_in(),
+            receiver: receiver(),
+            filters: BTreeSet::new(),
+            asked: HashMap::new(),
+            refused: BTreeSet::new(),
+            tickets: HashMap::new(),
+            upstream: String::new(),
+            is_up: false,
+            connection: 0,
+            why: String::new(),
+        }
+    }
+
+    /// Takes what the bus wants.
+    pub fn take(&mut self, session: &Upward, inputs: impl Iterator<Item = EdgeInput>) {
+        let mut fresh = Vec::new();
+        for input in inputs {
+            match input {
+                EdgeInput::Begin(filter) => {
+                    if self.filters.insert(filter.clone()) {
+                        fresh.push(filter);
+                    }
+                }
+                EdgeInput::End(filter) => {
+                    self.ask(session, &std::mem::take(&mut fresh));
+                    self.end(session, &filter);
+                }
+                EdgeInput::Publish { ticket, message, qos, retain } => {
+                    self.ask(session, &std::mem::take(&mut fresh));
+                    self.publish(session, ticket, *message, (qos, retain));
+                }
+            }
+        }
+        self.ask(session, &fresh);
+    }
+
+    /// An upstream is tried.
+    pub fn tries(&mut self, upstream: String) {
+        self.upstream = upstream;
+        self.why = String::new();
+    }
+
+    /// Nothing came of the connection that was tried or was there; whether it was there.
+    pub fn away(&mut self, why: &str) -> bool {
+        let why = if self.why.is_empty() { why.to_owned() } else { std::mem::take(&mut self.why) };
+        tracing::warn!(upstream = self.upstream, why, "the upstream is away");
+        self.tell(EdgeNews::Link(LinkState::Away { upstream: self.upstream.clone(), why }));
+        std::mem::take(&mut self.is_up)
+    }
+
+    fn tell(&self, news: EdgeNews) {
+        self.inbox.borrow_mut().push(news);
+    }
+
+    fn ask(&mut self, session: &Upward, filters: &[Filter]) {
+        // Without a connection, all are asked for by the next one.
+        if self.is_up {
+            self.subscribe(session, filters, None);
+        }
+    }
+
+    /// Asks for filters, and with a word to be told it when all last values have been sent.
+    fn subscribe(&mut self, session: &Upward, filters: &[Filter], word: Option<&str>) {
+        let offer = self.codecs.offer(self.codecs.set()).unwrap_or_default();
+        let pair = |name: &str, value: &str| Property::UserProperty((Text::truncated(name), Text::truncated(value)));
+        let properties: Properties = std::iter::once(pair(PROPERTY, &offer)).collect();
+        let options = SubscriptionOptions { qos: Qos::AtMostOnce, retain_as_published: true, ..Default::default() };
+        let mut chunks = filters.chunks(FILTERS_MAX).peekable();
+        while let Some(filters) = chunks.next() {
+            let word = word.filter(|_| chunks.peek().is_none());
+            let properties = word.map_or_else(|| properties.clone(), |word| properties.with(&pair(CAUGHT_UP, word)));
+            let wanted: Vec<_> = filters.iter().map(|filter| (filter.clone(), options)).collect();
+            if let Ok(packet_id) = session.with(|m, _| m.subscribe_with(&wanted, properties)) {
+                self.asked.insert(packet_id, filters.to_vec());
+            }
+        }
+    }
+
+    /// What the receiver holds of topics that nobody wants any more stays until the connection ends: it is bounded there.
+    fn end(&mut self, session: &Upward, filter: &Filter) {
+        self.filters.remove(filter);
+        if self.refused.remove(filter) {
+            self.tell(EdgeNews::Refused(filter.clone(), None));
+        }
+        if self.is_up {
+            let _ = session.with(|m, _| m.unsubscribe(core::slice::from_ref(filter)));
+        }
+    }
+
+    fn publish(&mut self, session: &Upward, ticket: u64, message: Message, (qos, retain): (Qos, bool)) {
+        let token = match self.is_up {
+            true => session.with(|m, _| m.publish(message, qos, retain)).ok(),
+            false => None,
+        };
+        match token {
+            Some(token) => drop(self.tickets.insert(token, ticket)),
+            None => self.answer(ticket, Some((ReasonCode::ImplementationSpecificError, AWAY.to_owned()))),
+        }
+    }
+
+    fn answer(&self, ticket: u64, refused: Option<(ReasonCode, String)>) {
+        self.tell(EdgeNews::Answer { ticket, refused });
+    }
+
+    fn connected(&mut self, session: &Upward) {
+        self.is_up = true;
+        EdgeCounters::add(&self.counters.connected, 1);
+        tracing::info!(upstream = self.upstream, filters = self.filters.len(), "the upstream is there");
+        self.tell(EdgeNews::Link(LinkState::Up { upstream: self.upstream.clone() }));
+        self.connection += 1;
+        let (all, word): (Vec<Filter>, _) = (self.filters.iter().cloned().collect(), self.connection.to_string());
+        self.subscribe(session, &all, Some(&word));
+    }
+
+    fn subscribed(&mut self, packet_id: PacketId, reasons: &[ReasonCode], properties: &Properties) {
+        let Some(filters) = self.asked.remove(&packet_id) else { return };
+        for (filter, reason) in filters.into_iter().zip(reasons) {
+            if !self.filters.contains(&filter) {
+                continue;
+            }
+            if reason.is_error() {
+                let words = properties.reason_string().map_or_else(|| reason.to_string(), |words| words.to_string());
+                tracing::warn!(%filter, words, "the upstream refuses a subscription");
+                self.refused.insert(filter.clone());
+                self.tell(EdgeNews::Refused(filter, Some(words)));
+            } else if self.refused.remove(&filter) {
+                self.tell(EdgeNews::Refused(filter, None));
+            }
+        }
+    }
+
+    fn published(&mut self, session: &Upward, token: u64, outcome: PublishOutcome) {
+        let Some(ticket) = self.tickets.remove(&token) else { return };
+        let because = |reason, words: &str| Some((reason, words.to_owned()));
+        let unspecific = ReasonCode::ImplementationSpecificError;
+        let refused = match outcome {
+            PublishOutcome::Answered(reason) if reason.is_error() => {
+                let words = session.look(|m| m.refusal(token).map(str::to_owned)).unwrap_or_default();
+                Some((reason, words))
+            }
+            PublishOutcome::Answered(_) => None,
+            PublishOutcome::Unknown => because(unspecific, MAYBE),
+            PublishOutcome::Dropped => because(ReasonCode::QuotaExceeded, "too much waits for the upstream"),
+            PublishOutcome::Expired => because(unspecific, "the message has expired on its way to the upstream"),
+            PublishOutcome::TooLarge => because(unspecific, "the message is larger than the upstream takes"),
+        };
+        self.answer(ticket, refused);
+    }
+
+    fn message(&mut self, session: &Upward, received: Received) {
+        if *received.message.topic == *CAUGHT_UP_TOPIC {
+            if received.message.payload == self.connection.to_string() {
+                self.tell(EdgeNews::CaughtUp);
+            }
+            return;
+        }
+        let before = self.receiver.stats();
+        let is_delta = self.receiver.is_of_deltas(publish_of(&received));
+        let mut events = Vec::new();
+        self.receiver.handle_publish(publish_of(&received), &mut events);
+        while let Some(topic) = self.receiver.poll_resync() {
+            session.with(|m, now| {
+                // What cannot be sent is asked for by the next connection's first value.
+                let ask = resync(&topic, now);
+                let _ = ask.map(|message| m.publish(message, Qos::AtMostOnce, false));
+            });
+        }
+        let after = self.receiver.stats();
+        let counts = [
+            (&self.counters.values, after.values - before.values),
+            (&self.counters.deltas, after.deltas - before.deltas),
+            (&self.counters.lost, after.lost - before.lost),
+        ];
+        for (counter, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            counter.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+        }
+        let mut ready = self.receiver.take_ready().map(Box::new);
+        for event in events {
+            // A value that was lost was asked for; the one before stays until it comes.
+            if let Event::Value { topic, body } = event {
+                self.value(&received, topic, body, (is_delta, ready.take()));
+            }
+        }
+    }
+
+    /// Tells of a value or a message. Payloads are read here, and not on the bus.
+    fn value(&self, received: &Received, topic: Topic, body: Body, (is_delta, ready): (bool, Option<Box<ReadyDelta>>)) {
+        // What comes as a delta is a last value, and so is what has RETAIN as it was published.
+        let retain = is_delta || received.retain;
+        let properties = received.message.properties.without_user_property(PROPERTY);
+        let body = match body {
+            Body::Opaque(bytes) => read(bytes, is_delta),
+            body => body,
+        };
+        if retain && properties.is_empty() {
+            return self.tell(EdgeNews::Value { topic, body, ready });
+        }
+        if !retain {
+            EdgeCounters::add(&self.counters.messages, 1);
+        }
+        let received = received.message.received;
+        let message = Box::new(Message { topic, payload: body.to_payload(), properties, received });
+        self.tell(EdgeNews::Message { message, body, retain });
+    }
+
+    /// What both sides know of topics ends with the connection.
+    fn closed(&mut self) {
+        self.receiver = receiver();
+        self.asked.clear();
+    }
+}
+
+fn receiver() -> Receiver {
+    Receiver::new(Codecs::built_in(), ReceiverLimits::default()).passing_on()
+}
+
+/// The value of a payload. One that came plain shares the bytes of its packet, which is not kept.
+fn read(bytes: Bytes, is_delta: bool) -> Body {
+    let bytes = if is_delta { bytes } else { Bytes::copy_from_slice(&bytes) };
+    Body::read(bytes)
+}
+
+fn is_marked(received: &Received) -> bool {
+    received.message.properties.own_properties().any(|own| own.is(PROPERTY) && is_mark(PROPERTY, own.value()))
+}
+
+fn publish_of(received: &Received) -> Publish<'_> {
+    let Message { topic, payload, .. } = &received.message;
+    Publish { topic, alias: received.alias.map(NonZeroU16::get), is_marked: is_marked(received), payload }
+}
+
+/// The request for a topic's whole value.
+fn resync(topic: &Topic, now: Now) -> Option<Message> {
+    let to = Topic::new(RESYNC_TOPIC).ok()?;
+    Some(Message::new(to, topic.as_str().as_bytes().to_vec(), now.mono))
+}
+
+/// Where the session's events arrive.
+pub struct Front(pub Rc<RefCell<Desk>>);
+
+impl Owner<ClientSession> for Front {
+    fn event(&mut self, session: &Upward, _: Now, event: ClientEvent) {
+        let mut desk = self.0.borrow_mut();
+        match event {
+            ClientEvent::Connected(_) => desk.connected(session),
+            ClientEvent::Refused { reason, text } => {
+                desk.why = if text.is_empty() {
+                    format!("it refuses this node: {reason}")
+                } else {
+                    format!("it refuses this node: {reason}, {text}")
+                };
+            }
+            ClientEvent::Message(received) => desk.message(session, received),
+            ClientEvent::Published { token, outcome } => desk.published(session, token, outcome),
+            ClientEvent::Subscribed { packet_id, reasons, properties } => {
+                desk.subscribed(packet_id, &reasons, &properties);
+            }
+            ClientEvent::Unsubscribed { .. } | ClientEvent::Ended(ClientEnd::Asked) => {}
+            ClientEvent::Ended(end) if desk.why.is_empty() => desk.why = end.to_string(),
+            ClientEvent::Ended(_) => {}
+        }
+    }
+
+    fn closed(&mut self, _: &Upward, _: Now, _: Closed) {
+        self.0.borrow_mut().closed();
+    }
+
+    fn connect_failed(&mut self, _: &Upward, _: Now, _: &std::io::Error, _: Duration) {}
+}

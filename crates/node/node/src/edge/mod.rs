@@ -1,0 +1,202 @@
+//! The column of an edge: its session at the upstream, over which topics of another node come.
+//!
+//! ```text
+//!  upstream ── deltas ──▶ session ── values ──▶ inbox ── reports ──▶ the bus
+//!          ◀─ filters, messages ─┘ ◀─────────── inputs ────────────── the bus
+//! ```
+//!
+//! In: what to ask for, and messages of clients that go upward. Out: values and messages of the upstream, answers, and how the
+//! link is. The thread holds what it could not hand over by topic, so that a busy bus gets the newest value of each.
+//!
+//! Never: a decision about who may do what, or about what is asked for.
+//!
+//! Read first: `link.rs`, then `desk.rs`.
+
+mod desk;
+mod inbox;
+mod link;
+
+use crate::config::EdgeConfig;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tieline_core::{Body, Filter, Topic};
+use tieline_delta::ReadyDelta;
+use tieline_mqtt::{Message, Qos, ReasonCode};
+use tieline_net::{Clock, Counters, ShardThread};
+use tokio::sync::mpsc;
+
+/// Inputs that may wait for the thread.
+const INPUTS_MAX: usize = 1024;
+
+/// What the thread is told.
+#[derive(Debug)]
+pub enum EdgeInput {
+    /// A filter is wanted from here on.
+    Begin(Filter),
+    /// It is no longer.
+    End(Filter),
+    /// A client's message goes upward.
+    Publish {
+        /// What its answer will name.
+        ticket: u64,
+        /// What.
+        message: Box<Message>,
+        /// How surely.
+        qos: Qos,
+        /// Whether it is to be its topic's value.
+        retain: bool,
+    },
+}
+
+/// What the thread tells.
+#[derive(Debug)]
+pub enum EdgeNews {
+    /// How the link is.
+    Link(LinkState),
+    /// A topic's value; an empty one removes it.
+    Value {
+        /// Whose.
+        topic: Topic,
+        /// The value.
+        body: Body,
+        /// What leads to it from the value before, where it came as that.
+        ready: Option<Box<ReadyDelta>>,
+    },
+    /// A message that says more than a value: it has properties, or is no last value.
+    Message {
+        /// What; its payload is that of `body`.
+        message: Box<Message>,
+        /// What the payload says.
+        body: Body,
+        /// Whether it is its topic's value.
+        retain: bool,
+    },
+    /// All last values of what is asked for have come since the link is up.
+    CaughtUp,
+    /// The upstream does not let this node have what the filter selects, or now it does.
+    Refused(Filter, Option<String>),
+    /// What became of a client's message.
+    Answer {
+        /// Which.
+        ticket: u64,
+        /// Why it was refused; none where it was taken.
+        refused: Option<(ReasonCode, String)>,
+    },
+}
+
+/// What the bus reads at a time.
+#[derive(Debug)]
+pub struct EdgeReport(pub Vec<EdgeNews>);
+
+/// How the link to the upstream is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It was never up.
+    Connecting,
+    /// The upstream has let this node in.
+    Up {
+        /// Which upstream.
+        upstream: String,
+    },
+    /// It is not up.
+    Away {
+        /// Which upstream was tried last.
+        upstream: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl LinkState {
+    /// A word of it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Up { .. } => "up",
+            Self::Away { .. } => "away",
+        }
+    }
+
+    /// All words.
+    pub const NAMES: [&'static str; 3] = ["connecting", "up", "away"];
+
+    /// Whether values come.
+    #[must_use]
+    pub const fn is_up(&self) -> bool {
+        matches!(self, Self::Up { .. })
+    }
+}
+
+/// Counters of the thread.
+#[derive(Debug, Default)]
+pub struct EdgeCounters {
+    /// Values that came whole.
+    pub values: AtomicU64,
+    /// Values that came as what changed.
+    pub deltas: AtomicU64,
+    /// Values that were lost, and asked for.
+    pub lost: AtomicU64,
+    /// Messages that are no last values.
+    pub messages: AtomicU64,
+    /// Values that a newer one took the place of, because the bus was busy.
+    pub conflated: AtomicU64,
+    /// Messages dropped for the same reason.
+    pub dropped: AtomicU64,
+    /// Connections that the upstream let in.
+    pub connected: AtomicU64,
+}
+
+impl EdgeCounters {
+    fn add(counter: &AtomicU64, count: usize) {
+        counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// The thread of an edge. Dropping it says nothing to the upstream and ends it.
+#[derive(Debug)]
+pub struct EdgeThread(ShardThread);
+
+/// What others have of it.
+#[derive(Clone, Debug)]
+pub struct EdgeHandle {
+    /// Takes inputs; full where the thread is behind.
+    pub inputs: mpsc::Sender<EdgeInput>,
+    /// What it counts.
+    pub counters: Arc<EdgeCounters>,
+    /// What its sockets count.
+    pub sockets: Arc<Counters>,
+}
+
+impl EdgeHandle {
+    /// A handle, and what the thread reads.
+    #[must_use]
+    pub fn new() -> (Self, mpsc::Receiver<EdgeInput>) {
+        let (inputs, asked) = mpsc::channel(INPUTS_MAX);
+        (Self { inputs, counters: Arc::default(), sockets: Arc::default() }, asked)
+    }
+}
+
+impl EdgeThread {
+    /// Starts the thread; its reports go to `reports`.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start<I: From<EdgeReport> + Send + 'static>(
+        config: &EdgeConfig,
+        clock: Clock,
+        handle: &EdgeHandle,
+        asked: mpsc::Receiver<EdgeInput>,
+        reports: mpsc::Sender<I>,
+    ) -> std::io::Result<Self> {
+        let (config, counters) = (config.clone(), Arc::clone(&handle.counters));
+        let body = move |shard| link::run(shard, config, counters, asked, reports);
+        ShardThread::spawn("edge", clock, Arc::clone(&handle.sockets), body).map(Self)
+    }
+
+    /// Whether it has ended by itself.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+}
