@@ -29,7 +29,7 @@ const VERSION: u8 = 1;
 
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Outcome {
     /// It is on the disk.
     Stored,
     /// It did not continue after the mark, or was a question.
@@ -46,7 +46,7 @@ pub enum Verdict {
     Full,
 }
 
-impl Verdict {
+impl Outcome {
     const ALL: [Self; 7] =
         [Self::Stored, Self::NotStored, Self::Busy, Self::OldEpoch, Self::WrongSite, Self::Illegal, Self::Full];
 
@@ -76,7 +76,7 @@ pub struct Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// What became of the batch.
-    pub verdict: Verdict,
+    pub outcome: Outcome,
     /// How far its stream is on the disk.
     pub mark: Mark,
     /// The centre's clock when the batch came.
@@ -90,7 +90,7 @@ impl Answer {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(38);
-        out.extend([VERSION, self.verdict.number()]);
+        out.extend([VERSION, self.outcome.number()]);
         out.extend(self.mark.epoch.to_le_bytes());
         out.extend(self.mark.number.to_le_bytes());
         out.extend(self.received.micros().to_le_bytes());
@@ -115,15 +115,15 @@ impl Answer {
             return Err(BatchError::Check);
         }
         let kind = cursor.u8()?;
-        let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.number() == kind);
-        let verdict = verdict.ok_or(BatchError::Illegal("kind of answer"))?;
+        let outcome = Outcome::ALL.into_iter().find(|outcome| outcome.number() == kind);
+        let outcome = outcome.ok_or(BatchError::Illegal("kind of answer"))?;
         let mark = Mark { epoch: cursor.u64_le()?, number: cursor.u64_le()? };
         let (received, sent) = (cursor.i64_le()?, cursor.i64_le()?);
         if !cursor.is_empty() {
             return Err(BatchError::Illegal("length"));
         }
         let at = Timestamp::from_micros;
-        Ok(Self { verdict, mark, received: at(received), sent: at(sent) })
+        Ok(Self { outcome, mark, received: at(received), sent: at(sent) })
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
         ) {
             let at = Timestamp::from_micros;
             let mark = Mark { epoch, number };
-            let answer = Answer { verdict: Verdict::ALL[kind], mark, received: at(received), sent: at(sent) };
+            let answer = Answer { outcome: Outcome::ALL[kind], mark, received: at(received), sent: at(sent) };
             let bytes = answer.emit();
             prop_assert_eq!(Answer::parse(&bytes), Ok(answer));
             for length in 0..bytes.len() {

@@ -38,7 +38,7 @@ mod stream;
 mod upward;
 mod writer;
 
-pub use answer::{Answer, Mark, Verdict};
+pub use answer::{Answer, Mark, Outcome};
 pub use batch::{
     BATCH_BYTES_MAX, Batch, BatchError, BatchReader, BatchWriter, RECORDS_BYTES_MAX, Records, SITE_BYTES_MAX,
 };

@@ -10,7 +10,7 @@
 //! One transaction is at the disk at a time; what comes meanwhile waits for the next one, which has it all: many sites share a sync. An
 //! answer has only what is on the disk.
 
-use crate::answer::{Answer, Mark, Verdict};
+use crate::answer::{Answer, Mark, Outcome};
 use crate::batch::{Batch, BatchReader, Records};
 use crate::{BatchError, Stream};
 use alloc::collections::VecDeque;
@@ -180,43 +180,43 @@ impl<R> Receiver<R> {
     /// A batch from a site: which one the connection says, not the batch. Returns the answer, if it needs no disk.
     pub fn handle_batch(&mut self, now: Now, site: &str, request: R, body: &Bytes) -> Option<Reply<R>> {
         let received = now.utc;
-        let refuse = |request, verdict, mark| Some(reply(request, verdict, mark, received, received));
+        let refuse = |request, outcome, mark| Some(reply(request, outcome, mark, received, received));
         let batch = match self.reader.read(body) {
             Ok(batch) => batch,
             Err(BatchError::Truncated | BatchError::Version(_) | BatchError::Check | BatchError::Illegal(_)) => {
                 self.stats.refused += 1;
-                return refuse(request, Verdict::Illegal, Mark::default());
+                return refuse(request, Outcome::Illegal, Mark::default());
             }
         };
         if *batch.site != *site {
             self.stats.refused += 1;
-            return refuse(request, Verdict::WrongSite, Mark::default());
+            return refuse(request, Outcome::WrongSite, Mark::default());
         }
         if !self.is_loaded {
             self.stats.busy += 1;
-            return refuse(request, Verdict::Busy, Mark::default());
+            return refuse(request, Outcome::Busy, Mark::default());
         }
         let key = (Arc::from(site), batch.stream);
         let known = self.streams.get(&key).copied();
         if known.is_none() && self.streams.len() >= self.limits.streams_max {
             self.stats.refused += 1;
-            return refuse(request, Verdict::Full, Mark::default());
+            return refuse(request, Outcome::Full, Mark::default());
         }
         let entry = known.unwrap_or_default();
         if batch.epoch < entry.taken.epoch {
             self.stats.refused += 1;
-            return refuse(request, Verdict::OldEpoch, entry.stored);
+            return refuse(request, Outcome::OldEpoch, entry.stored);
         }
         let size = batch.records.size();
         if self.is_full(&entry, size) {
             self.stats.busy += 1;
-            return refuse(request, Verdict::Busy, of_epoch(entry.stored, batch.epoch));
+            return refuse(request, Outcome::Busy, of_epoch(entry.stored, batch.epoch));
         }
         let before = of_epoch(entry.taken, batch.epoch);
         let continues = !batch.records.is_empty() && batch.after() == before.number;
         if !continues && entry.waiting == 0 {
             self.count_question(&batch);
-            return refuse(request, Verdict::NotStored, of_epoch(entry.stored, batch.epoch));
+            return refuse(request, Outcome::NotStored, of_epoch(entry.stored, batch.epoch));
         }
         self.take(key, entry, request, received, batch, continues);
         None
@@ -254,18 +254,18 @@ impl<R> Receiver<R> {
             let Some(entry) = self.streams.get_mut(&waiting.key) else { continue };
             entry.waiting -= 1;
             entry.waiting_bytes -= size;
-            let verdict = match &waiting.kind {
+            let outcome = match &waiting.kind {
                 Kind::Batch(part) => {
                     entry.stored = part.mark;
                     self.stats.stored += 1;
                     self.stats.records += part.records.count();
                     self.stats.lost += part.first - 1 - of_epoch(part.before, part.mark.epoch).number;
-                    Verdict::Stored
+                    Outcome::Stored
                 }
-                Kind::Question => Verdict::NotStored,
+                Kind::Question => Outcome::NotStored,
             };
             let mark = of_epoch(entry.stored, waiting.epoch);
-            replies.push(reply(waiting.request, verdict, mark, waiting.received, now.utc));
+            replies.push(reply(waiting.request, outcome, mark, waiting.received, now.utc));
         }
         replies
     }
@@ -278,7 +278,7 @@ impl<R> Receiver<R> {
         (self.storing, self.waiting_bytes) = (0, 0);
         self.streams.clear();
         let busy =
-            |waiting: Waiting<R>| reply(waiting.request, Verdict::Busy, Mark::default(), waiting.received, now.utc);
+            |waiting: Waiting<R>| reply(waiting.request, Outcome::Busy, Mark::default(), waiting.received, now.utc);
         let replies: Vec<_> = self.waiting.drain(..).map(busy).collect();
         self.stats.busy += replies.len() as u64;
         replies
@@ -350,8 +350,8 @@ fn of_epoch(mark: Mark, epoch: u64) -> Mark {
     if mark.epoch == epoch { mark } else { Mark { epoch, number: 0 } }
 }
 
-fn reply<R>(request: R, verdict: Verdict, mark: Mark, received: Timestamp, sent: Timestamp) -> Reply<R> {
-    Reply { request, body: Answer { verdict, mark, received, sent }.emit() }
+fn reply<R>(request: R, outcome: Outcome, mark: Mark, received: Timestamp, sent: Timestamp) -> Reply<R> {
+    Reply { request, body: Answer { outcome, mark, received, sent }.emit() }
 }
 
 #[cfg(test)]
@@ -372,13 +372,13 @@ mod tests {
         receiver
     }
 
-    fn told<R>(reply: &Reply<R>) -> (Verdict, u64, u64) {
+    fn told<R>(reply: &Reply<R>) -> (Outcome, u64, u64) {
         let answer = Answer::parse(&reply.body).unwrap();
-        (answer.verdict, answer.mark.epoch, answer.mark.number)
+        (answer.outcome, answer.mark.epoch, answer.mark.number)
     }
 
     /// What a batch is answered at once, by a centre that has 9 records of `north` in epoch 4.
-    fn check(limits: ReceiverLimits, body: &Bytes, expect: (Verdict, u64, u64)) {
+    fn check(limits: ReceiverLimits, body: &Bytes, expect: (Outcome, u64, u64)) {
         let mut receiver = receiver(limits, &[("north", Mark { epoch: 4, number: 9 })]);
         let reply = receiver.handle_batch(Now::default(), "north", 1, body).expect("an answer at once");
         assert_eq!(told(&reply), expect);
@@ -388,17 +388,17 @@ mod tests {
     #[test]
     fn only_what_continues_is_taken() {
         let limits = ReceiverLimits::default();
-        check(limits, &batch("north", 4, 9, 0, 1), (Verdict::NotStored, 4, 9));
-        check(limits, &batch("north", 4, 8, 0, 5), (Verdict::NotStored, 4, 9));
-        check(limits, &batch("north", 4, 11, 0, 1), (Verdict::NotStored, 4, 9));
-        check(limits, &batch("north", 4, 12, 3, 1), (Verdict::NotStored, 4, 9));
-        check(limits, &batch("north", 4, 10, 0, 0), (Verdict::NotStored, 4, 9));
-        check(limits, &batch("north", 5, 10, 0, 1), (Verdict::NotStored, 5, 0));
-        check(limits, &batch("north", 3, 10, 0, 1), (Verdict::OldEpoch, 4, 9));
-        check(limits, &batch("south", 4, 10, 0, 1), (Verdict::WrongSite, 0, 0));
-        check(limits, &Bytes::from_static(b"no batch"), (Verdict::Illegal, 0, 0));
+        check(limits, &batch("north", 4, 9, 0, 1), (Outcome::NotStored, 4, 9));
+        check(limits, &batch("north", 4, 8, 0, 5), (Outcome::NotStored, 4, 9));
+        check(limits, &batch("north", 4, 11, 0, 1), (Outcome::NotStored, 4, 9));
+        check(limits, &batch("north", 4, 12, 3, 1), (Outcome::NotStored, 4, 9));
+        check(limits, &batch("north", 4, 10, 0, 0), (Outcome::NotStored, 4, 9));
+        check(limits, &batch("north", 5, 10, 0, 1), (Outcome::NotStored, 5, 0));
+        check(limits, &batch("north", 3, 10, 0, 1), (Outcome::OldEpoch, 4, 9));
+        check(limits, &batch("south", 4, 10, 0, 1), (Outcome::WrongSite, 0, 0));
+        check(limits, &Bytes::from_static(b"no batch"), (Outcome::Illegal, 0, 0));
         let none = ReceiverLimits { waiting_bytes_max: 0, ..limits };
-        check(none, &batch("north", 4, 10, 0, 1), (Verdict::Busy, 4, 9));
+        check(none, &batch("north", 4, 10, 0, 1), (Outcome::Busy, 4, 9));
     }
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
         let limits = ReceiverLimits { streams_max: 1, ..ReceiverLimits::default() };
         let mut receiver = receiver(limits, &[("north", Mark::default())]);
         let reply = receiver.handle_batch(Now::default(), "south", 1, &batch("south", 1, 1, 0, 1)).unwrap();
-        assert_eq!(told(&reply), (Verdict::Full, 0, 0));
+        assert_eq!(told(&reply), (Outcome::Full, 0, 0));
     }
 
     #[test]
@@ -422,10 +422,10 @@ mod tests {
         assert_eq!(receiver.handle_batch(now, "north", 4, &batch("north", 1, 9, 5, 1)), None);
         assert_eq!(receiver.poll_store(), None, "one transaction at a time");
         let replies = receiver.handle_stored(now);
-        assert_eq!(replies.iter().map(told).collect::<Vec<_>>(), [(Verdict::Stored, 1, 2)]);
+        assert_eq!(replies.iter().map(told).collect::<Vec<_>>(), [(Outcome::Stored, 1, 2)]);
         assert_eq!(receiver.poll_store().unwrap().len(), 2);
         let told: Vec<_> = receiver.handle_stored(now).iter().map(|reply| (reply.request, told(reply))).collect();
-        let expect = [(2, (Verdict::Stored, 1, 3)), (3, (Verdict::NotStored, 1, 3)), (4, (Verdict::Stored, 1, 9))];
+        let expect = [(2, (Outcome::Stored, 1, 3)), (3, (Outcome::NotStored, 1, 3)), (4, (Outcome::Stored, 1, 9))];
         assert_eq!(told, expect);
         assert_eq!((receiver.stats().lost, receiver.stats().records, receiver.waiting_bytes()), (5, 4, 0));
     }
@@ -436,12 +436,12 @@ mod tests {
         let mut receiver = receiver(ReceiverLimits::default(), &[]);
         assert_eq!(receiver.handle_batch(now, "north", 1, &batch("north", 1, 1, 0, 2)), None);
         assert!(receiver.poll_store().is_some());
-        assert_eq!(receiver.handle_failed(now).iter().map(told).collect::<Vec<_>>(), [(Verdict::Busy, 0, 0)]);
+        assert_eq!(receiver.handle_failed(now).iter().map(told).collect::<Vec<_>>(), [(Outcome::Busy, 0, 0)]);
         assert!(receiver.needs_marks());
         let reply = receiver.handle_batch(now, "north", 2, &batch("north", 1, 1, 0, 2)).unwrap();
-        assert_eq!(told(&reply).0, Verdict::Busy);
+        assert_eq!(told(&reply).0, Outcome::Busy);
         receiver.handle_marks([(Arc::from("north"), Stream::Live, Mark { epoch: 1, number: 2 })]);
         let reply = receiver.handle_batch(now, "north", 3, &batch("north", 1, 1, 0, 2)).unwrap();
-        assert_eq!(told(&reply), (Verdict::NotStored, 1, 2));
+        assert_eq!(told(&reply), (Outcome::NotStored, 1, 2));
     }
 }

@@ -1,7 +1,7 @@
 //! What a sender is given and what it says.
 
 use crate::Stream;
-use crate::answer::Verdict;
+use crate::answer::Outcome;
 use crate::pace::PaceLimits;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -105,7 +105,7 @@ pub enum UpwardEvent {
         /// Of which stream.
         stream: Stream,
         /// Why.
-        verdict: Verdict,
+        outcome: Outcome,
     },
 }
 

@@ -15,7 +15,7 @@ mod limits;
 
 use self::lane::{Lane, Ready, State};
 pub use self::limits::{Outgoing, Read, UpwardEvent, UpwardLimits, UpwardStats};
-use crate::answer::{Answer, Verdict};
+use crate::answer::{Answer, Outcome};
 use crate::batch::{BatchWriter, Head, RECORDS_BYTES_MAX, push_record};
 use crate::clock_offset::ClockOffset;
 use crate::pace::Pace;
@@ -165,15 +165,15 @@ impl Upward {
         self.pace.handle_answer(now.mono, flight.bytes, link);
         let lane = self.lane(flight.stream);
         lane.in_flight -= 1;
-        match answer.verdict {
-            Verdict::Stored | Verdict::NotStored => {
+        match answer.outcome {
+            Outcome::Stored | Outcome::NotStored => {
                 lane.failures = 0;
                 self.handle_mark(flight, answer);
             }
-            Verdict::Busy => self.rest(now.mono, flight.stream),
-            Verdict::OldEpoch => self.need_epoch(answer.mark.epoch),
-            Verdict::WrongSite | Verdict::Illegal | Verdict::Full => {
-                self.tell(UpwardEvent::Refused { stream: flight.stream, verdict: answer.verdict });
+            Outcome::Busy => self.rest(now.mono, flight.stream),
+            Outcome::OldEpoch => self.need_epoch(answer.mark.epoch),
+            Outcome::WrongSite | Outcome::Illegal | Outcome::Full => {
+                self.tell(UpwardEvent::Refused { stream: flight.stream, outcome: answer.outcome });
                 let until = now.mono + self.random.about(self.limits.refused_rest);
                 self.rewind(flight.stream, State::Resting(until));
             }
@@ -371,7 +371,7 @@ impl Upward {
         lane.acknowledged = lane.acknowledged.max(mark);
         let is_behind = lane.next <= mark || lane.ready.as_ref().is_some_and(|ready| ready.first <= mark);
         // What lies between the mark and this batch did not arrive.
-        let is_gap = answer.verdict == Verdict::NotStored && mark < flight.last && !flight.is_question;
+        let is_gap = answer.outcome == Outcome::NotStored && mark < flight.last && !flight.is_question;
         if is_gap {
             self.rewind(stream, State::Flowing);
         } else if is_behind || (flight.is_question && lane.state == State::Asking) {

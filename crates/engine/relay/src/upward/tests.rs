@@ -45,10 +45,10 @@ impl Site {
         requests.into_iter().map(|(id, _)| id).collect()
     }
 
-    fn answer(&mut self, id: u64, verdict: Verdict, number: u64) {
+    fn answer(&mut self, id: u64, outcome: Outcome, number: u64) {
         self.now = self.now.later(Duration::from_millis(1));
         let (at, mark) = (Timestamp::from_micros(5), Mark { epoch: 3, number });
-        self.upward.handle_answer(self.now, id, &Answer { verdict, mark, received: at, sent: at }.emit());
+        self.upward.handle_answer(self.now, id, &Answer { outcome, mark, received: at, sent: at }.emit());
     }
 
     fn wait(&mut self) {
@@ -66,11 +66,11 @@ impl Site {
 fn it_asks_for_the_mark_and_goes_on_behind_it() {
     let mut site = Site::new(9);
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(asked[0], Verdict::NotStored, 4);
+    site.answer(asked[0], Outcome::NotStored, 4);
     let sent = site.sends(&[(5, 0, 2), (7, 0, 2), (9, 0, 1)]);
-    site.answer(sent[1], Verdict::Stored, 8);
-    site.answer(sent[0], Verdict::Stored, 6);
-    site.answer(sent[2], Verdict::Stored, 9);
+    site.answer(sent[1], Outcome::Stored, 8);
+    site.answer(sent[0], Outcome::Stored, 6);
+    site.answer(sent[2], Outcome::Stored, 9);
     assert_eq!(site.events(), [UpwardEvent::Acknowledged { stream: LIVE, upto: 9 }]);
     assert_eq!((site.upward.timeout(), site.requests(1).len()), (None, 0));
 }
@@ -79,13 +79,13 @@ fn it_asks_for_the_mark_and_goes_on_behind_it() {
 fn without_an_answer_it_asks_again_and_believes_no_late_one() {
     let mut site = Site::new(4);
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(asked[0], Verdict::NotStored, 0);
+    site.answer(asked[0], Outcome::NotStored, 0);
     let sent = site.sends(&[(1, 0, 2), (3, 0, 2)]);
     site.wait();
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(sent[0], Verdict::Stored, 2);
+    site.answer(sent[0], Outcome::Stored, 2);
     assert_eq!((site.events(), site.upward.stats().ignored), (Vec::new(), 1));
-    site.answer(asked[0], Verdict::NotStored, 2);
+    site.answer(asked[0], Outcome::NotStored, 2);
     site.sends(&[(3, 0, 2)]);
 }
 
@@ -93,13 +93,13 @@ fn without_an_answer_it_asks_again_and_believes_no_late_one() {
 fn a_gap_is_filled_at_once() {
     let mut site = Site::new(6);
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(asked[0], Verdict::NotStored, 0);
+    site.answer(asked[0], Outcome::NotStored, 0);
     let sent = site.sends(&[(1, 0, 2), (3, 0, 2), (5, 0, 2)]);
-    site.answer(sent[1], Verdict::NotStored, 0);
+    site.answer(sent[1], Outcome::NotStored, 0);
     let again = site.sends(&[(1, 0, 2), (3, 0, 2), (5, 0, 2)]);
     // The first one came late, and so its copy is of no use.
-    site.answer(again[0], Verdict::NotStored, 2);
-    site.answer(again[1], Verdict::Stored, 4);
+    site.answer(again[0], Outcome::NotStored, 2);
+    site.answer(again[1], Outcome::Stored, 4);
     site.sends(&[]);
 }
 
@@ -107,7 +107,7 @@ fn a_gap_is_filled_at_once() {
 fn what_the_journal_lost_is_named() {
     let mut site = Site::new(6);
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(asked[0], Verdict::NotStored, 2);
+    site.answer(asked[0], Outcome::NotStored, 2);
     let requests = site.requests(5);
     assert_eq!(requests.iter().map(|(_, batch)| (batch.first, batch.lost)).collect::<Vec<_>>(), [(5, 2)]);
     assert_eq!(
@@ -120,11 +120,11 @@ fn what_the_journal_lost_is_named() {
 fn a_centre_that_lost_something_gets_it_again() {
     let mut site = Site::new(2);
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(asked[0], Verdict::NotStored, 2);
+    site.answer(asked[0], Outcome::NotStored, 2);
     assert_eq!(site.events().len(), 1);
     site.upward.handle_durable(LIVE, 3);
     let sent = site.sends(&[(3, 0, 1)]);
-    site.answer(sent[0], Verdict::NotStored, 1);
+    site.answer(sent[0], Outcome::NotStored, 1);
     assert_eq!(site.events(), [UpwardEvent::WentBack { stream: LIVE, from: 2, to: 1 }]);
     site.sends(&[(2, 0, 2)]);
 }
@@ -133,7 +133,7 @@ fn a_centre_that_lost_something_gets_it_again() {
 fn numbers_that_the_site_does_not_know_need_an_epoch() {
     let mut site = Site::new(2);
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(asked[0], Verdict::NotStored, 7);
+    site.answer(asked[0], Outcome::NotStored, 7);
     assert_eq!(site.events(), [UpwardEvent::EpochNeeded { above: 3 }]);
     site.sends(&[]);
     site.upward.begin_epoch(4);
@@ -146,7 +146,7 @@ fn numbers_that_the_site_does_not_know_need_an_epoch() {
 fn a_record_that_is_too_long_is_lost_and_the_next_one_is_sent() {
     let mut site = Site::new(2);
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(asked[0], Verdict::NotStored, 0);
+    site.answer(asked[0], Outcome::NotStored, 0);
     let read = site.upward.poll_read().unwrap();
     site.upward.handle_records(site.now.mono, read, 1, &[alloc::vec![0; RECORDS_BYTES_MAX]]);
     assert_eq!(site.events(), [UpwardEvent::Lost { stream: LIVE, first: 1, last: 1 }]);
@@ -157,12 +157,12 @@ fn a_record_that_is_too_long_is_lost_and_the_next_one_is_sent() {
 fn records_of_an_earlier_question_are_not_taken() {
     let mut site = Site::new(9);
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(asked[0], Verdict::NotStored, 4);
+    site.answer(asked[0], Outcome::NotStored, 4);
     let old = site.upward.poll_read().unwrap();
     site.upward.handle_link(false);
     site.upward.handle_link(true);
     let asked = site.sends(&[(5, 0, 0)]);
-    site.answer(asked[0], Verdict::NotStored, 2 + 2);
+    site.answer(asked[0], Outcome::NotStored, 2 + 2);
     site.upward.handle_records(site.now.mono, old, 7, &[b"later"]);
     site.sends(&[(5, 0, 2), (7, 0, 2), (9, 0, 1)]);
     assert_eq!(site.upward.stats().lost, 0);
@@ -172,8 +172,8 @@ fn records_of_an_earlier_question_are_not_taken() {
 fn a_refusal_is_told_and_the_pause_is_long() {
     let mut site = Site::new(1);
     let asked = site.sends(&[(1, 0, 0)]);
-    site.answer(asked[0], Verdict::WrongSite, 0);
-    assert_eq!(site.events(), [UpwardEvent::Refused { stream: LIVE, verdict: Verdict::WrongSite }]);
+    site.answer(asked[0], Outcome::WrongSite, 0);
+    assert_eq!(site.events(), [UpwardEvent::Refused { stream: LIVE, outcome: Outcome::WrongSite }]);
     assert!(site.upward.timeout().unwrap() > site.now.mono + Duration::from_secs(20));
     site.wait();
     site.sends(&[(1, 0, 0)]);
