@@ -61,11 +61,13 @@ class Terminal:
 
     def ended(self):
         """The exit code; the terminal has to be as it was."""
-        deadline = time.monotonic() + 30
-        while self.process.poll() is None and time.monotonic() < deadline:
+        def is_over():
+            # What a process has written may come some time after its end.
+            has_ended = self.process.poll() is not None
             self.read()
-        self.read()
-        assert LEAVES_SCREEN in self.text and SHOWS_CURSOR in self.text
+            return has_ended and LEAVES_SCREEN in self.text and SHOWS_CURSOR in self.text
+
+        until(is_over, lambda: f"its end and the terminal as before: code {self.process.poll()}, {self.text[-200:]!r}", seconds=30)
         after = termios.tcgetattr(self.ours)
         assert after[:6] == self.before[:6]
         os.close(self.ours)

@@ -16,12 +16,10 @@ use crate::StoreError;
 use crate::day_check::{Summed, WrittenDay};
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::column::reader::ColumnReader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
@@ -44,24 +42,29 @@ const SCHEMA: &str = "
         REQUIRED INT32 kind;
         REQUIRED INT32 quality_bits;
     }";
-const TOPIC: usize = 0;
-const TIME: usize = 1;
-const VALUE: usize = 2;
-const INTEGER: usize = 3;
-const TEXT: usize = 4;
-const BYTES: usize = 5;
-const KIND: usize = 7;
-const BITS: usize = 8;
+pub(crate) const TOPIC: usize = 0;
+pub(crate) const TIME: usize = 1;
+pub(crate) const VALUE: usize = 2;
+pub(crate) const INTEGER: usize = 3;
+pub(crate) const TEXT: usize = 4;
+pub(crate) const BYTES: usize = 5;
+pub(crate) const KIND: usize = 7;
+pub(crate) const BITS: usize = 8;
 
 /// Rows that are held in memory until they are written as one row group, give or take a topic.
 const GROUP_ROWS: usize = 512 * 1024;
+/// Rows of a page: what is read at least. An hour of a value a second has few.
+const PAGE_ROWS: usize = 4096;
+/// Different values of a row group that are written once, and their places for each row: what is read of it before the first value.
+/// Values that are beyond are written as they are.
+const VALUE_DICTIONARY_BYTES: usize = 16 * 1024;
 /// Equal values that are written at a time.
 const REPEATED: usize = 4096;
 
 pub(crate) const FLOAT: u8 = 0;
 pub(crate) const INT: u8 = 1;
 pub(crate) const BOOL: u8 = 2;
-const NULL: u8 = 5;
+pub(crate) const NULL: u8 = 5;
 
 /// Samples of one topic, field by field, in order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -120,7 +123,12 @@ impl DayWriter {
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_sorting_columns(Some(vec![sorted(TOPIC), sorted(TIME)]))
             .set_column_dictionary_enabled(time.clone(), false)
-            .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED);
+            .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED)
+            .set_data_page_row_count_limit(PAGE_ROWS)
+            .set_column_dictionary_page_size_limit(ColumnPath::from("value"), VALUE_DICTIONARY_BYTES)
+            .set_column_compression(ColumnPath::from("quality"), Compression::UNCOMPRESSED)
+            .set_column_compression(ColumnPath::from("kind"), Compression::UNCOMPRESSED)
+            .set_column_compression(ColumnPath::from("quality_bits"), Compression::UNCOMPRESSED);
         let file = Summed::new(File::create(&part).map_err(io)?);
         let file = SerializedFileWriter::new(file, schema, Arc::new(properties.build())).map_err(failed)?;
         Ok(Self { file, part, path: path.to_owned(), group: Vec::new(), group_rows: 0, groups: 0 })
@@ -276,181 +284,15 @@ fn write_blobs(fields: &Fields, is_text: bool, write: &mut Write<'_, ByteArrayTy
     write(&values, Some(&there))
 }
 
-/// A day file that is read.
-pub struct DayFile {
-    reader: SerializedFileReader<File>,
-}
-
-impl DayFile {
-    /// Opens the file; none where it is not there.
-    ///
-    /// # Errors
-    /// It is damaged, or the folder failed.
-    pub fn open(path: &Path) -> Result<Option<Self>, StoreError> {
-        match File::open(path) {
-            Ok(file) => Ok(Some(Self { reader: guarded(|| SerializedFileReader::new(file))? })),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(io(error)),
-        }
-    }
-
-    /// The samples at a place.
-    ///
-    /// # Errors
-    /// The file is damaged, or failed.
-    pub fn read(&self, place: DayPlace) -> Result<Fields, StoreError> {
-        guarded(|| self.fields(place))
-    }
-
-    /// The topics, each with where its samples are, in the order of the file: pieces of `rows_max` rows at most.
-    ///
-    /// # Errors
-    /// The file is damaged, or failed.
-    pub fn topics(&self, rows_max: usize) -> Result<Vec<(String, DayPlace)>, StoreError> {
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let mut found = Vec::new();
-        for group in 0..self.reader.num_row_groups() {
-            let names = guarded(|| self.names(group))?;
-            let mut row = 0;
-            for run in names.chunk_by(|one, next| one == next) {
-                for piece in run.chunks(rows_max.max(1)) {
-                    let place = DayPlace { group: number(group), row: number(row), rows: number(piece.len()) };
-                    let name = piece.first().map(|name| String::from_utf8_lossy(name.data()).into_owned());
-                    found.push((name.unwrap_or_default(), place));
-                    row += piece.len();
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    fn names(&self, group: usize) -> Result<Vec<ByteArray>, ParquetError> {
-        let group = self.reader.get_row_group(group)?;
-        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        Ok(records::<ByteArrayType>(group.get_column_reader(TOPIC)?, 0, rows)?.0)
-    }
-
-    fn fields(&self, place: DayPlace) -> Result<Fields, ParquetError> {
-        let group = self.reader.get_row_group(place.group as usize)?;
-        let (skipped, rows) = (place.row as usize, place.rows as usize);
-        let get = |column| group.get_column_reader(column);
-        let (times, _) = records::<Int64Type>(get(TIME)?, skipped, rows)?;
-        let (kinds, _) = records::<Int32Type>(get(KIND)?, skipped, rows)?;
-        let (bits, _) = records::<Int32Type>(get(BITS)?, skipped, rows)?;
-        let (kinds, qualities) = (runs(&kinds), runs(&bits));
-        let has = |wanted: fn(u8) -> bool| kinds.iter().any(|(kind, _)| wanted(*kind));
-        let (mut values, mut integers, mut texts, mut others) =
-            (Vec::new(), Vec::new(), Blobs::default(), Blobs::default());
-        if has(|kind| kind <= BOOL) {
-            (values, _) = records::<DoubleType>(get(VALUE)?, skipped, rows)?;
-        }
-        if has(|kind| kind == INT) {
-            (integers, _) = records::<Int64Type>(get(INTEGER)?, skipped, rows)?;
-        }
-        if has(|kind| kind > BOOL && kind != NULL) {
-            texts = Blobs::new(records::<ByteArrayType>(get(TEXT)?, skipped, rows)?);
-            others = Blobs::new(records::<ByteArrayType>(get(BYTES)?, skipped, rows)?);
-        }
-        join(times, kinds, qualities, values, integers, (texts, others))
-    }
-}
-
-/// Values of a column by row, where there are some.
-#[derive(Default)]
-struct Blobs {
-    values: std::vec::IntoIter<ByteArray>,
-    there: Vec<i16>,
-}
-
-impl Blobs {
-    fn new((values, there): (Vec<ByteArray>, Vec<i16>)) -> Self {
-        Self { values: values.into_iter(), there }
-    }
-
-    fn at(&mut self, row: usize) -> Option<Bytes> {
-        let is_there = self.there.get(row).is_some_and(|level| *level > 0);
-        self.values.by_ref().take(usize::from(is_there)).next().map(|blob| Bytes::copy_from_slice(blob.data()))
-    }
-}
-
-fn join(
-    times: Vec<i64>,
-    kinds: Vec<(u8, usize)>,
-    qualities: Vec<(u16, usize)>,
-    values: Vec<f64>,
-    exact: Vec<i64>,
-    (mut texts, mut others): (Blobs, Blobs),
-) -> Result<Fields, ParquetError> {
-    let damaged = || ParquetError::General("columns of a day file do not fit together".to_owned());
-    let rows: usize = kinds.iter().map(|(_, count)| count).sum();
-    if rows != times.len() || qualities.iter().map(|(_, count)| count).sum::<usize>() != rows {
-        return Err(damaged());
-    }
-    let is_all_floats = kinds.iter().all(|(kind, _)| *kind == FLOAT);
-    if is_all_floats {
-        let fits = values.len() == rows;
-        let fields = Fields { times, kinds, qualities, floats: values, ..Fields::default() };
-        return if fits { Ok(fields) } else { Err(damaged()) };
-    }
-    let (mut floats, mut integers, mut blobs) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut values, mut exact, mut row) = (values.as_slice(), exact.as_slice(), 0);
-    for (kind, count) in &kinds {
-        // Every number has a double.
-        let doubles = if *kind <= BOOL { values.split_off(..*count).ok_or_else(damaged)? } else { &[] };
-        match *kind {
-            FLOAT => floats.extend_from_slice(doubles),
-            INT => integers.extend_from_slice(exact.split_off(..*count).ok_or_else(damaged)?),
-            BOOL => integers.extend(doubles.iter().map(|value| i64::from(*value != 0.0))),
-            NULL => {}
-            _ => {
-                for row in row..row + count {
-                    let (text, other) = (texts.at(row), others.at(row));
-                    blobs.push(text.or(other).ok_or_else(damaged)?);
-                }
-            }
-        }
-        row += count;
-    }
-    Ok(Fields { times, kinds, qualities, floats, integers, blobs })
-}
-
-fn runs<T: TryFrom<i32> + Copy + PartialEq + Default>(values: &[i32]) -> Vec<(T, usize)> {
-    let runs = values.chunk_by(|one, next| one == next);
-    let first = |run: &[i32]| run.first().and_then(|value| T::try_from(*value).ok()).unwrap_or_default();
-    runs.map(|run| (first(run), run.len())).collect()
-}
-
-fn records<T: DataType>(
-    reader: ColumnReader,
-    skipped: usize,
-    rows: usize,
-) -> Result<(Vec<T::T>, Vec<i16>), ParquetError> {
-    let Some(mut reader) = T::get_column_reader(reader) else {
-        return Err(ParquetError::General("a column of a day file has another type".to_owned()));
-    };
-    if reader.skip_records(skipped)? != skipped {
-        return Err(ParquetError::General("a day file ends too early".to_owned()));
-    }
-    let (mut values, mut levels, mut read) = (Vec::with_capacity(rows), Vec::with_capacity(rows), 0);
-    while read < rows {
-        let (records, ..) = reader.read_records(rows - read, Some(&mut levels), None, &mut values)?;
-        if records == 0 {
-            return Err(ParquetError::General("a day file ends too early".to_owned()));
-        }
-        read += records;
-    }
-    Ok((values, levels))
-}
-
 /// Runs the Parquet library, which panics at some bytes that it did not write.
-fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, StoreError> {
+pub(crate) fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, StoreError> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(done) => done.map_err(failed),
         Err(_) => Err(StoreError::Damaged("it cannot be decoded".to_owned())),
     }
 }
 
-fn failed(error: ParquetError) -> StoreError {
+pub(crate) fn failed(error: ParquetError) -> StoreError {
     match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {
             Ok(error) if error.raw_os_error().is_some() => io(*error),

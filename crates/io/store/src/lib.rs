@@ -12,6 +12,8 @@ mod arrow_stream;
 mod chunk_files;
 mod day_check;
 mod day_file;
+mod day_pages;
+mod day_reader;
 mod edits;
 mod error;
 mod export;
@@ -33,7 +35,8 @@ mod topic_numbers;
 
 pub use chunk_files::{ChunkFiles, Extent, file_name, history_files, read_chunk};
 pub use day_check::{WrittenDay, day_file_check};
-pub use day_file::{DayFile, DayPlace, DayWriter, Fields};
+pub use day_file::{DayPlace, DayWriter, Fields};
+pub use day_reader::DayFile;
 pub use edits::{EDITS_FILE, EditCounts, EditFile, EditKind, EditQuery, EditRecord, Ended, NewEdit, TRAIL_MAX};
 pub use error::StoreError;
 pub use export::{Answer, ExportError, Extras, Format, RowPage, export, export_with, write_row};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::DayFile;
 
 fn topic(name: &str) -> Topic {
     Topic::new(name).unwrap()

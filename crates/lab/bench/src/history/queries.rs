@@ -5,7 +5,7 @@
 //! change rarely; a value each second, or less often, up to 4 ms late. Files are taken out of the page cache before a question that is said to be cold.
 
 use super::series::{DAY_S, FIRST_DAY_S, batch, topics};
-use crate::process::ThreadTimes;
+use crate::process::{ThreadTimes, cpu};
 use crate::report::Progress;
 use crate::rounds::{median, number, short};
 use anyhow::{Context, Result, ensure};
@@ -44,13 +44,14 @@ pub const COLUMNS: &[(&str, &str)] = &[
 
 /// How long anything may take that is not the whole run.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Batches under way.
+/// Batches under way, and points of a batch at most.
 const WINDOW: usize = 16;
+const BATCH_MAX: usize = 4096;
 /// Questions of a kind.
 const TRIES: usize = 5;
 const HOUR_S: u64 = 3600;
-/// How often it is looked how much the thread has used that closes a day.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How often it is looked whether all days are closed, and how soon the store goes on with the next one.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +79,7 @@ pub struct Row {
     pub points: u64,
     /// Points a second that were brought into this form.
     pub points_per_s: f64,
-    /// Processor time of journal and store, or of the thread that closes days, for a million points.
+    /// Processor time of journal and store, or of all that closes the days, for a million points.
     pub cpu_s_per_million: f64,
     /// Bytes at rest.
     pub disk_bytes_per_point: f64,
@@ -199,16 +200,19 @@ impl Bench {
         let (began, mut last, mut under_way) = (Instant::now(), Seq::default(), 0);
         for time in 0..=times {
             // A time more, so that all others are out of the heads of their hour.
-            let (samples, tell) = (batch(&self.topics, time * self.options.every_s), tell.clone());
-            writer.handle().submit(samples, Box::new(move |result| drop(tell.send(result))));
-            under_way += 1;
-            while under_way >= WINDOW || (time == times && under_way > 0) {
-                last = told.recv_timeout(PATIENCE).context("no receipt came")??;
-                under_way -= 1;
-                if time % 64 == 0 {
-                    let acknowledged = Instant::now();
-                    ensure!(writer.handle().wait_stored(last, PATIENCE), "the store did not have it in time");
-                    queryable_us.record(u64::try_from(acknowledged.elapsed().as_micros())?)?;
+            let mut samples = batch(&self.topics, time * self.options.every_s).into_iter();
+            while samples.len() > 0 {
+                let (part, tell) = (samples.by_ref().take(BATCH_MAX).collect(), tell.clone());
+                writer.handle().submit(part, Box::new(move |result| drop(tell.send(result))));
+                under_way += 1;
+                while under_way >= WINDOW || (time == times && samples.len() == 0 && under_way > 0) {
+                    last = told.recv_timeout(PATIENCE).context("no receipt came")??;
+                    under_way -= 1;
+                    if time % 64 == 0 {
+                        let acknowledged = Instant::now();
+                        ensure!(writer.handle().wait_stored(last, PATIENCE), "the store did not have it in time");
+                        queryable_us.record(u64::try_from(acknowledged.elapsed().as_micros())?)?;
+                    }
                 }
             }
         }
@@ -225,22 +229,19 @@ impl Bench {
     /// Opens it again, as after a kill: what was in memory is read from the journal. Then its days are closed.
     fn close(&self) -> Result<(HistoryWriter, Stored)> {
         let opened = Instant::now();
-        let options = HistoryOptions { retain_every: Duration::from_millis(50), ..HistoryOptions::default() };
+        let options = HistoryOptions { retain_every: LOOK_EVERY, ..HistoryOptions::default() };
         let writer = HistoryWriter::open_guarded(&self.source, options, std::sync::Arc::new(|| true))?;
         let durable = writer.handle().status().durable;
         ensure!(writer.handle().wait_stored(durable, PATIENCE), "the store did not have it in time");
         let start_ms = Some(short(opened.elapsed().as_secs_f64() * 1000.0));
-        let (began, days) = (Instant::now(), self.options.days as u64);
-        let mut cpu_s: f64 = 0.0;
+        let (began, used, days) = (Instant::now(), cpu(), self.options.days as u64);
         while writer.handle().status().closed_days < days {
             ensure!(began.elapsed() < PATIENCE, "the days were not closed in time: {:?}", writer.handle().status());
-            // The thread ends with each day.
-            cpu_s = cpu_s.max(history_cpu_s("history-days")?);
             std::thread::sleep(LOOK_EVERY);
         }
         let seconds = began.elapsed().as_secs_f64();
         let disk_bytes = writer.handle().status().store_bytes;
-        let cpu_s = cpu_s * number(days);
+        let cpu_s = (cpu() - used).as_secs_f64();
         Ok((writer, Stored { seconds, cpu_s, disk_bytes, written_bytes: None, queryable_ms_p99: None, start_ms }))
     }
 
@@ -286,8 +287,12 @@ impl Bench {
     fn chill(&self) -> Result<()> {
         let folder = self.source.data().join(HISTORY_FOLDER);
         for entry in std::fs::read_dir(&folder)? {
-            let file = File::open(entry?.path())?;
-            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+            match File::open(entry?.path()) {
+                Ok(file) => rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?,
+                // Chunks of a day that was closed are removed meanwhile.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
     }

@@ -12,27 +12,48 @@ pub(super) struct Part {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) summary: Summary,
+    /// The number that stands for its samples, where it is worth while to read them without those of the other hours.
+    pub(super) check: Option<u64>,
 }
 
-/// The hours of a column as the index has them, and behind them a number that stands for its samples.
+/// A row of more samples has a number for each hour.
+const READ_WHOLE_MAX: usize = 4096;
+
+/// The hours of a column as the index has them; behind them a number that stands for all its samples, and one for those of each hour
+/// where there are many.
 pub(crate) fn encode(column: &Column) -> Vec<u8> {
-    let mut out = Vec::new();
     let hours: Vec<Column> = column.cut_every(HOUR_US).collect();
+    let mut out = encode_hours(&hours);
+    out.extend(encode_checks(column, &hours));
+    out
+}
+
+fn encode_hours(hours: &[Column]) -> Vec<u8> {
+    let mut out = Vec::new();
     varint::put_len(&mut out, hours.len());
     for hour in hours {
         let (first, last) = hour.ends().unwrap_or_default();
         varint::put_len(&mut out, hour.len());
         varint::put_signed(&mut out, first.micros());
         varint::put(&mut out, last.micros().wrapping_sub(first.micros()).cast_unsigned());
-        Summary::of(&hour).put(&mut out);
+        Summary::of(hour).put(&mut out);
     }
-    out.extend(column.check().to_le_bytes());
     out
 }
 
-/// Whether the bytes say all of a column, and nothing else. Those of an earlier release end before the number.
+fn encode_checks(column: &Column, hours: &[Column]) -> Vec<u8> {
+    let hours = if column.len() > READ_WHOLE_MAX { hours } else { &[] };
+    let all = std::iter::once(column).chain(hours).map(Column::check);
+    all.flat_map(u64::to_le_bytes).collect()
+}
+
+/// Whether the bytes say all of a column, and nothing else. Those of earlier releases end before the numbers, or behind the first.
 pub(crate) fn says(bytes: &[u8], column: &Column) -> bool {
-    encode(column).strip_prefix(bytes).is_some_and(|rest| rest.is_empty() || rest.len() == size_of::<u64>())
+    let hours: Vec<Column> = column.cut_every(HOUR_US).collect();
+    bytes.strip_prefix(encode_hours(&hours).as_slice()).is_some_and(|checks| {
+        let all = encode_checks(column, &hours);
+        all.starts_with(checks) && [0, size_of::<u64>(), all.len()].contains(&checks.len())
+    })
 }
 
 /// Whether a column is what the bytes were made of; says true where they are of an earlier release that did not check it.
@@ -43,7 +64,21 @@ pub(super) fn is_of(bytes: &[u8], column: &Column) -> bool {
     !is_read || check.is_none_or(|check| check == column.check())
 }
 
-/// Reads them, one after the other. An error is the last.
+/// All hours of a row of the index.
+///
+/// # Errors
+/// It is damaged.
+pub(super) fn hours(bytes: &[u8]) -> Result<Vec<Part>, SeriesError> {
+    let mut parts = decode(bytes);
+    let mut hours = parts.by_ref().collect::<Result<Vec<_>, _>>()?;
+    let (checks, _) = parts.cursor.rest().as_chunks();
+    for (hour, check) in hours.iter_mut().zip(checks.iter().skip(1)) {
+        hour.check = Some(u64::from_le_bytes(*check));
+    }
+    Ok(hours)
+}
+
+/// Reads them, one after the other, without the numbers that stand for their samples. An error is the last.
 pub(super) const fn decode(bytes: &[u8]) -> Parts<'_> {
     Parts { cursor: Cursor::new(bytes), left: None, end: 0 }
 }
@@ -63,7 +98,7 @@ impl Parts<'_> {
         self.end = start.saturating_add(varint::get_len(cursor)?);
         let (first, span) = (varint::get_signed(cursor)?, varint::get(cursor)?);
         let [first, last] = [first, first.wrapping_add(span.cast_signed())].map(Timestamp::from_micros);
-        Ok(Part { span: Span { first, last }, start, end: self.end, summary: Summary::get(cursor)? })
+        Ok(Part { span: Span { first, last }, start, end: self.end, summary: Summary::get(cursor)?, check: None })
     }
 }
 

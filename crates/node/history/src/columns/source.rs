@@ -2,6 +2,7 @@
 
 use super::folder_of;
 use super::parts::{self, Part};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tieline_core::{Cursor, Timestamp};
@@ -47,7 +48,7 @@ impl Source {
             if is_alone && span.first >= from && span.last < to {
                 found.push(source);
             } else {
-                found.extend(source.into_hours().into_iter().filter(is_meant));
+                found.extend(read_together(source.into_hours().into_iter().filter(is_meant).collect()));
             }
         }
         found
@@ -55,10 +56,11 @@ impl Source {
 
     fn into_hours(self) -> Vec<Self> {
         let Self::Day(row) = self else { return vec![self] };
-        let hours: Result<_, _> =
-            parts::decode(&row.summary).map(|part| part.map(|part| Self::Hour(Arc::clone(&row), part))).collect();
-        // Its samples say what it does not say of them.
-        hours.unwrap_or_else(|_| vec![Self::Day(row)])
+        match parts::hours(&row.summary) {
+            Ok(hours) => hours.into_iter().map(|part| Self::Hour(Arc::clone(&row), part)).collect(),
+            // Its samples say what it does not say of them.
+            Err(_) => vec![Self::Day(row)],
+        }
     }
 
     pub(super) fn span(&self) -> Span {
@@ -93,6 +95,21 @@ impl Source {
     }
 }
 
+/// A day of which more than this part is meant is read as a whole: that is cheaper than each hour alone.
+const ALONE_PART: u64 = 4;
+
+/// Has hours of a row read with their day, where there are many.
+fn read_together(mut hours: Vec<Source>) -> Vec<Source> {
+    let samples: u64 = hours.iter().filter_map(Source::row).map(|(_, samples)| samples).sum();
+    let is_most = hours.first().and_then(Source::row).is_some_and(|(row, _)| samples > row.samples / ALONE_PART);
+    for hour in &mut hours {
+        if let Source::Hour(_, part) = hour {
+            part.check.take_if(|_| is_most);
+        }
+    }
+    hours
+}
+
 /// Whether these are the samples that the index says.
 fn is_of(row: &ChunkRow, column: &Column) -> bool {
     let is_like = column.ends() == Some((row.first, row.last)) && column.len() as u64 == row.samples;
@@ -120,6 +137,9 @@ fn alone(spans: &[Span]) -> Vec<bool> {
     }
     alone
 }
+
+/// Why samples are damaged that can be read.
+const OTHERS: &str = "they are other samples than the index says";
 
 /// What became of reading samples.
 pub(crate) enum Loaded {
@@ -153,11 +173,25 @@ impl Loader {
             Source::Head(column) => Ok(Loaded::Column(Arc::clone(column))),
             Source::Chunk(row, _) => self.chunk(row),
             Source::Day(row) => self.chunk(row),
-            Source::Hour(row, part) => Ok(match self.chunk(row)? {
-                Loaded::Column(column) => Loaded::Column(Arc::new(column.range(part.start..part.end))),
-                other => other,
-            }),
+            Source::Hour(row, part) => self.hour(row, part),
         }
+    }
+
+    /// Reads the samples of an hour: alone where they can be checked alone, and the whole day is not read already.
+    fn hour(&mut self, row: &ChunkRow, part: &Part) -> Result<Loaded, StoreError> {
+        let is_there = self.last.as_ref().is_some_and(|(extent, _)| *extent == row.extent);
+        if let Some(check) = part.check.filter(|_| !is_there) {
+            return Ok(match self.day(row, part.start..part.end)? {
+                None => Loaded::Missing,
+                Some(Ok(column)) if column.check() == check => Loaded::Column(Arc::new(column)),
+                Some(Ok(_)) => Loaded::Damaged(OTHERS.to_owned()),
+                Some(Err(why)) => Loaded::Damaged(why),
+            });
+        }
+        Ok(match self.chunk(row)? {
+            Loaded::Column(column) => Loaded::Column(Arc::new(column.range(part.start..part.end))),
+            other => other,
+        })
     }
 
     /// Reads the samples of a row of the index.
@@ -173,7 +207,7 @@ impl Loader {
                 let chunk = Chunk::parse(&bytes.into()).map_err(|error| error.to_string())?;
                 chunk.samples().map_err(|error| error.to_string())
             }),
-            Some(day) => self.day(row, day)?,
+            Some(_) => self.day(row, 0..usize::try_from(row.samples).unwrap_or(usize::MAX))?,
         };
         Ok(match read {
             None => Loaded::Missing,
@@ -183,14 +217,15 @@ impl Loader {
                 self.last = Some((row.extent, Arc::clone(&column)));
                 Loaded::Column(column)
             }
-            Some(Ok(_)) => Loaded::Damaged("they are other samples than the index says".to_owned()),
+            Some(Ok(_)) => Loaded::Damaged(OTHERS.to_owned()),
         })
     }
 
-    fn day(&mut self, row: &ChunkRow, day: i32) -> Result<Option<Result<Column, String>>, StoreError> {
+    /// Reads samples of a row of a day file.
+    fn day(&mut self, row: &ChunkRow, samples: Range<usize>) -> Result<Option<Result<Column, String>>, StoreError> {
         let number = row.extent.file;
         if self.day_file.as_ref().is_none_or(|(open, _)| *open != number) {
-            let opened = match DayFile::open(&self.folder.join(file_name(number, Some(day)))) {
+            let opened = match DayFile::open(&self.folder.join(file_name(number, row.day))) {
                 Ok(Some(file)) => file,
                 Ok(None) => return Ok(None),
                 Err(StoreError::Damaged(why)) => return Ok(Some(Err(why))),
@@ -201,8 +236,8 @@ impl Loader {
         let Some((_, file)) = &self.day_file else { return Ok(None) };
         let halves = |offset: u64| (u32::try_from(offset >> 32), u32::try_from(offset & u64::from(u32::MAX)));
         let (Ok(group), Ok(first)) = halves(row.extent.offset) else { return Ok(None) };
-        let rows = u32::try_from(row.samples).unwrap_or(u32::MAX);
-        read_part(file, DayPlace { group, row: first, rows }).map(Some)
+        let [before, rows] = [samples.start, samples.len()].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        read_part(file, DayPlace { group, row: first.saturating_add(before), rows }).map(Some)
     }
 }
 

@@ -674,6 +674,64 @@ fn where_the_index_says_nonsense_of_a_day_its_samples_are_read() {
 }
 
 #[test]
+fn an_hour_of_a_closed_day_is_read_alone() {
+    const HOUR: i64 = 3_600_000_000;
+    let value = |n: i64| (n as f64 * 0.37).sin();
+    let dense = (0..24 * 360).map(|n| entry(2, "a", n * 10_000_000, value(n), Quality::GOOD));
+    let sparse = (0..24).map(|n| entry(2, "b", n * HOUR, n, Quality::GOOD));
+    let mut stored = stored(&dense.chain(sparse).collect::<Vec<_>>());
+    compact(&mut stored.store, at(30 * HOUR)).unwrap();
+    let summaries = |stored: &Stored| {
+        let rows = stored.source.reader().unwrap().index.chunks(1, at(0), at(24 * HOUR)).unwrap();
+        rows.into_iter().map(|row| row.summary).collect::<Vec<_>>()
+    };
+    let is_alone = |summary: &[u8]| super::parts::hours(summary).unwrap().iter().all(|part| part.check.is_some());
+    assert!(is_alone(&summaries(&stored)[0]));
+    let told = |stored: &Stored| {
+        let reader = stored.source.reader().unwrap();
+        for hour in 0..24 {
+            let n = hour * 360 + 100;
+            let expect = (n * 10_000_000, Value::Float(value(n)), Quality::GOOD);
+            assert_eq!(latest(&reader, "a", n * 10_000_000 + 7), [("a".to_owned(), expect)]);
+            let (from, to) = (at(n * 10_000_000), at((n + 400) * 10_000_000));
+            let rows = stored.ask(HistoryQuery { from: Some(from), to: Some(to), ..all("a") });
+            assert_eq!(rows.len() as i64, 400.min(24 * 360 - n));
+        }
+    };
+    told(&stored);
+    // The page of another hour is damaged: what is asked for can be read still. Its own: that is said.
+    let file = day_file(stored.folder.path());
+    let whole = std::fs::read(&file).unwrap();
+    let (mut answers, mut losses) = (0, 0);
+    for place in (0..whole.len()).step_by(97) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x10;
+        std::fs::write(&file, &bytes).unwrap();
+        let reader = stored.source.reader().unwrap();
+        let mut found = reader.at(&Filter::new("a").unwrap(), at(23 * HOUR + 1000), |_| true).unwrap();
+        match found.next().map(Result::unwrap) {
+            Some((_, sample, _)) if sample.time == at(23 * HOUR) => {
+                assert_eq!(sample.datum.into_value(), Value::Float(value(23 * 360)), "{place}");
+                answers += 1;
+            }
+            _ => {
+                assert!(found.damaged() > 0, "{place}");
+                losses += 1;
+            }
+        }
+    }
+    assert!(answers > 0 && losses > 0, "{answers} and {losses}");
+    std::fs::write(&file, &whole).unwrap();
+    // An earlier release did not write the numbers of hours.
+    let index = rusqlite::Connection::open(folder_of(stored.folder.path()).join(tieline_store::INDEX_FILE)).unwrap();
+    let cut =
+        format!("UPDATE chunks SET summary = substr(summary, 1, length(summary) - {}) WHERE topic_id = 1", 24 * 8);
+    assert_eq!(index.execute(&cut, []).unwrap(), 1);
+    assert!(!is_alone(&summaries(&stored)[0]));
+    told(&stored);
+}
+
+#[test]
 fn a_store_that_is_none_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let open = || Columns::open(folder.path(), Live::default(), MEMORY, FILE).map(drop);
