@@ -165,6 +165,41 @@ await run.test('a span of the chart is zoomed into, and typed', async () => {
   await page.locator('.ranges button', { hasText: '5 min' }).click();
 });
 
+await run.test('recorded values are edited and annotated, and the edit is undone', async () => {
+  const choose = (kind) => page.locator('#edits .title select').selectOption(kind);
+  await until('rows of history', async () => Number(await page.locator('#chart').getAttribute('data-rows')) > 0);
+  await choose('annotation');
+  await page.fill('#edit-form input[name=text]', 'sensor replaced');
+  await page.fill('#edit-form input[name=why]', 'log book 311');
+  await page.locator('#edit-form .primary').click();
+  await page.locator('#edits li[data-kind=annotation]', { hasText: 'sensor replaced' }).waitFor();
+  await choose('value');
+  await page.fill('#edit-form input[name=from]', 'noon');
+  await page.fill('#edit-form input[name=v]', '4.25');
+  await page.fill('#edit-form input[name=why]', 'frozen');
+  await page.locator('#edit-form .primary').click();
+  await page.locator('#edits .bad', { hasText: "from is 'noon', expected a time" }).waitFor();
+  await page.fill('#edit-form input[name=from]', new Date(Date.now() - 240_000).toISOString());
+  await page.locator('#edit-form .primary').click();
+  const made = page.locator('#edits li[data-kind=value]', { hasText: '→ 4.25' });
+  await made.waitFor();
+  await page.locator('#edited').waitFor();
+  await run.shot(page, 'edited');
+  await accessible(page, 'a point whose history is edited');
+  await page.locator('.raw input').check();
+  await page.locator('#edited').waitFor({ state: 'detached' });
+  await page.locator('.raw input').uncheck();
+  await page.locator('#edited').waitFor();
+  for (const kind of ['value', 'annotation']) {
+    const item = page.locator(`#edits li[data-kind=${kind}]`);
+    await item.locator('button', { hasText: 'Undo…' }).click();
+    await item.locator('input[name=why]').fill('a test');
+    await item.locator('.primary').click();
+    await item.waitFor({ state: 'detached' });
+  }
+  await page.locator('#edited').waitFor({ state: 'detached' });
+});
+
 await run.test('commands for other tools can be copied', async () => {
   const texts = await page.locator('.snippet code').allTextContents();
   for (const word of ['mosquitto_sub', 'curl', 'tieline sub']) assert(texts.some((t) => t.startsWith(word)), `${word} is missing`);

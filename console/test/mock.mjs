@@ -26,6 +26,7 @@ class Node {
   recorded = new Map();
   streams = new Set();
   audit = [];
+  edits = [];
   reservations = [];
   overrides = [];
   history = { state: 'ok', detail: null };
@@ -38,7 +39,7 @@ class Node {
   frozen = false;
   /** Null where nobody is asked who they are; empty where nobody is logged in. */
   user = null;
-  may = { topics: true, system: true, status: true, sessions: true, busiest: true, audit: true, command: true };
+  may = { topics: true, system: true, status: true, sessions: true, busiest: true, audit: true, edits: true, command: true };
 
   constructor(more) {
     this.devices = build(more);
@@ -232,7 +233,7 @@ const wave = (t) => Math.floor(t / 700_000) % 3 !== 0;
 function history(node, query) {
   const topic = query.get('topic');
   const [from, to] = [Date.parse(query.get('from')), Date.parse(query.get('to'))];
-  const rows = past(node, topic, from, to);
+  const rows = query.get('raw') === 'true' ? past(node, topic, from, to) : changed(node, topic, past(node, topic, from, to));
   const every = /^(\d+)([smhd])$/.exec(query.get('every') ?? '');
   if (!every) return rows.slice(-Number(query.get('limit') ?? 1000));
   const ms = Number(every[1]) * STEP[every[2]];
@@ -242,6 +243,35 @@ function history(node, query) {
     t: iso(n * ms), v: fold[query.get('agg') ?? 'mean'](rs.map((r) => Number(r.v))), count: rs.length,
     q: rs.some((r) => r.q === 'bad') ? 'bad' : 'good',
   }));
+}
+
+/** Rows as edits of their values show them. */
+function changed(node, topic, rows) {
+  const edits = node.edits.filter((edit) => edit.topic === topic && edit.kind === 'value' && !edit.undone);
+  return rows.map((row) => {
+    const last = edits.find((edit) => row.t >= edit.from && row.t < edit.to);
+    return last ? { ...row, v: last.v, edited: last.id } : row;
+  });
+}
+
+/** Makes an edit of recorded values, or ends one. */
+function edit(node, path, body) {
+  const id = /(\d+)\/undo$/.exec(path)?.[1];
+  if (!body.why) return [400, { title: 'bad request', status: 400, detail: 'why is empty, expected a reason' }];
+  if (id) {
+    const found = node.edits.find((one) => one.id === Number(id));
+    found.undone = { who: 'http 127.0.0.1', time: iso(Date.now()), why: body.why };
+    return [200, found];
+  }
+  const { at, ...more } = body;
+  const made = { from: at, to: at, ...more, id: node.edits.length + 1, who: 'http 127.0.0.1', time: iso(Date.now()) };
+  node.edits.unshift(made);
+  return [200, made];
+}
+
+function editsOf(node, query) {
+  const is = (one) => one.topic === query.get('topic') && !one.undone && one.from < query.get('to') && one.to >= query.get('from');
+  return { edits: node.edits.filter(is), next: null };
 }
 
 function group(rows, ms) {
@@ -382,6 +412,7 @@ function read(node, path, query) {
     return { points: items, next };
   }
   if (path === '/v1/history') return history(node, query);
+  if (path === '/v1/history/edits') return editsOf(node, query);
   if (path === '/v1/audit') return { entries: node.audit.filter((e) => e.topic === query.get('topic')).slice(0, Number(query.get('limit') ?? 20)) };
   const device = node.devices.find((d) => path === `/v1/devices/${d.topic}`);
   if (device) return describe(device, device.points.map((p) => meta(device, p, node.may.command)));
@@ -438,7 +469,7 @@ async function handle(node, req, res) {
     if (path === '/logout') return logout(node, res);
     const body = JSON.parse(Buffer.concat(chunks).toString());
     if (node.frozen && path !== '/mock') return;
-    const [status, out] = path === '/mock' ? trouble(node, body) : /^\/v1\/(reserv|overr)/.test(path) ? control(node, path, body) : await command(node, body);
+    const [status, out] = path === '/mock' ? trouble(node, body) : path.startsWith('/v1/history/edits') ? edit(node, path, body) : /^\/v1\/(reserv|overr)/.test(path) ? control(node, path, body) : await command(node, body);
     return answer(res, status, out);
   }
   if (node.frozen) return;

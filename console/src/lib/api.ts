@@ -31,7 +31,7 @@ export interface Me {
   roles: string[];
   /** Whether it came in by a login, which can be ended. */
   login?: boolean;
-  may?: { topics: boolean; system: boolean; status: boolean; sessions: boolean; busiest: boolean; audit: boolean };
+  may?: { topics: boolean; system: boolean; status: boolean; sessions: boolean; busiest: boolean; audit: boolean; edits: boolean };
 }
 
 /** One value of one point, as in a topic's payload. */
@@ -144,6 +144,39 @@ export interface HistoryRow {
   v: unknown;
   q?: Quality;
   count?: number;
+  /** The edit that changed it last. */
+  edited?: number;
+}
+
+export type EditKind = 'value' | 'quality' | 'exclude' | 'insert' | 'annotation';
+
+/** An edit of recorded values, or an annotation. */
+export interface HistoryEdit {
+  id: number;
+  topic: string;
+  kind: EditKind;
+  from: string;
+  to: string;
+  v?: unknown;
+  q?: Quality;
+  text?: string;
+  who: string;
+  time: string;
+  why: string;
+  erased?: boolean;
+}
+
+/** An edit that is to be made: of an instant, or from and to. */
+export interface EditGiven {
+  topic: string;
+  kind: EditKind;
+  at?: string;
+  from?: string;
+  to?: string;
+  v?: unknown;
+  q?: string;
+  text?: string;
+  why: string;
 }
 
 export interface CommandResult {
@@ -227,6 +260,13 @@ async function get<T>(path: string, query?: Query, ms = CALL_MS_MAX): Promise<T>
   return (await response.json()) as T;
 }
 
+/** Posts a change, which is carried out or refused as a whole. */
+async function post(path: string, body: object): Promise<void> {
+  const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_MS_MAX) };
+  const response = await reach(path, init);
+  if (!response.ok) throw new ApiError(response.status, await problem(response));
+}
+
 /** What is done when the node asks who one is: a login has ended. */
 export const onLoginEnded = { call: () => {} };
 
@@ -274,8 +314,12 @@ export const api = {
   sessions: (order: SessionOrder, client: string, limit: number) =>
     get<SessionsPage>('/v1/sessions', { order, client: client || null, limit }, POLL_MS_MAX),
   busiest: (limit: number) => get<{ window_s: number; topics: BusyTopic[] }>('/v1/busiest', { limit }, POLL_MS_MAX),
-  history: (query: { topic: string; from: string; to: string; every?: string | null; agg?: string; limit: number }) =>
+  history: (query: { topic: string; from: string; to: string; every?: string | null; agg?: string; limit: number; raw?: string }) =>
     get<HistoryRow[]>('/v1/history', { ...query, format: 'json' }),
+  edits: (topic: string, from: string, to: string) =>
+    get<{ edits: HistoryEdit[]; next: number | null }>('/v1/history/edits', { topic, from, to, active: 'true', limit: 50 }),
+  edit: (given: EditGiven) => post('/v1/history/edits', given),
+  undoEdit: (id: number, why: string) => post(`/v1/history/edits/${id}/undo`, { why }),
   audit: async (topic: string, limit: number) =>
     (await get<{ entries: AuditEntry[] }>('/v1/audit', { topic, limit })).entries,
 

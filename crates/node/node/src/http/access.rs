@@ -6,6 +6,7 @@
 use super::App;
 use super::authorization::{Authenticated, Authorized, Visitor};
 use super::body::Answer;
+use super::history_edits::EDITS;
 use super::logins::{LOGIN_HOLDS, LoginEnd, Logins};
 use super::problem::Problem;
 use crate::access::jwt::looks_like_token;
@@ -437,6 +438,8 @@ struct MayRead {
     sessions: bool,
     busiest: bool,
     audit: bool,
+    /// Whether it may edit the history
+    edits: bool,
 }
 
 /// Who the caller is, its roles, and what it may see and do, for the console.
@@ -458,6 +461,7 @@ pub async fn me(authenticated: Authenticated) -> Answer<Me> {
         sessions: caller.may(Verb::Read, "$SYS/sessions"),
         busiest: caller.may(Verb::Read, "$SYS/topics"),
         audit: caller.may(Verb::Read, "$audit"),
+        edits: caller.may(Verb::Admin, EDITS),
     };
     let login = matches!(&caller, Caller::User(known) if known.login.is_some());
     Answer(Me { user: caller.user().map(str::to_owned), roles, login, may })

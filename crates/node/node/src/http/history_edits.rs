@@ -18,7 +18,7 @@ use tieline_service::parameters;
 use tieline_store::{EditKind, EditQuery, EditRecord, Ended, NewEdit, StoreError, of_json, quality};
 
 /// Who may edit administers this.
-const EDITS: &str = "$history/edits";
+pub const EDITS: &str = "$history/edits";
 
 parameters! {
     /// Which edits and annotations are asked for.
