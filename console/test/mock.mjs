@@ -27,6 +27,7 @@ class Node {
   streams = new Set();
   audit = [];
   edits = [];
+  sites = [];
   reservations = [];
   overrides = [];
   history = { state: 'ok', detail: null };
@@ -353,6 +354,7 @@ function trouble(node, body) {
   if ('down' in body) node.down = body.down;
   if ('frozen' in body) node.frozen = body.frozen;
   if ('login' in body) node.user = body.login;
+  if (body.sites) node.sites = body.sites;
   if (body.may) Object.assign(node.may, body.may);
   if (body.publish) node.put(body.publish.topic, body.publish.kind, body.publish.value);
   if (body.drop || body.down || 'login' in body) for (const stream of node.streams) stream.res.destroy();
@@ -390,6 +392,7 @@ function read(node, path, query) {
     const points = node.devices.reduce((n, d) => n + d.points.length, 0);
     return { name: 'north-substation', version: '0.1.0', time: iso(Date.now()), started: iso(node.started), http: '127.0.0.1:8080', mqtt: '127.0.0.1:1883', uptime_s: (Date.now() - node.started) / 1000,
       topics: node.topics.size, points, sessions: 3, subscriptions: 5, devices: { total: node.devices.length, online }, updates_per_s: node.rate,
+      ...(node.sites.length > 0 && { centre: { state: 'up', why: '', since: iso(node.started), sites: node.sites.length, away: node.sites.filter((one) => one.state === 'away').length } }),
       history: { ...node.history, backlog: node.history.state === 'ok' ? 0 : 18_204, stored: 1_204_551 } };
   }
   if (path === '/v1/topics') {
@@ -412,6 +415,7 @@ function read(node, path, query) {
     return { points: items, next };
   }
   if (path === '/v1/history') return history(node, query);
+  if (path === '/v1/sites') return { sites: node.sites };
   if (path === '/v1/history/edits') return editsOf(node, query);
   if (path === '/v1/audit') return { entries: node.audit.filter((e) => e.topic === query.get('topic')).slice(0, Number(query.get('limit') ?? 20)) };
   const device = node.devices.find((d) => path === `/v1/devices/${d.topic}`);

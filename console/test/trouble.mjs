@@ -7,7 +7,7 @@ import { startMock } from './mock.mjs';
 
 /** What the page may weigh in bytes of gzip: its script before a chart is shown, and all of it. */
 const FIRST_VIEW_BYTES_MAX = 52_000;
-const SCRIPT_BYTES_MAX = 82_000;
+const SCRIPT_BYTES_MAX = 86_000;
 const EXPECTED = /Failed to load resource|ERR_/;
 
 export async function trouble(run, base) {
@@ -51,6 +51,23 @@ export async function trouble(run, base) {
     await seen('#devices [role=option]', /north\/pv2.*away/s);
     await run.shot(page, 'away');
     await cause({ device: 'north/pv2', state: 'online' });
+  });
+
+  await run.test('sites of a centre are listed, and the one that is away is first', async () => {
+    const site = (name, more) => ({ name, state: 'up', since: new Date(Date.now() - 90_000).toISOString(), lag_s: 0.2, waiting: 3, lost: 0, records: 900, samples: 16_200, clock_offset_s: 0.004, ...more });
+    const names = ['plant-a', 'plant-b', 'plant-c', 'plant-d', 'plant-e'];
+    const more = { 'plant-d': { state: 'away', lag_s: 91, waiting: 1_204 }, 'plant-b': { clock_offset_s: -7.2, lost: 12 } };
+    assert((await page.locator('nav a', { hasText: 'Sites' }).count()) === 0, 'a node that is no centre has no view of sites');
+    await cause({ sites: names.map((name) => site(name, more[name] ?? {})) });
+    await page.locator('nav a', { hasText: 'Sites' }).click();
+    await seen('#sites [role=option]', /plant-d.*■ away/s);
+    await seen('[id="site-plant-b"]', /■ 12.*▲ −7 s/s);
+    await seen('nav a[href="#/sites"]', /1\saway/);
+    await seen('[data-trouble="1 site"]', /■ away/);
+    await run.shot(page, 'sites');
+    await page.fill('#filter', 'plant-c');
+    await until('one site', async () => (await page.locator('#sites [role=option]').count()) === 1);
+    await cause({ sites: [] });
   });
 
   await run.test('a topic that is cleared leaves the tree', async () => {

@@ -71,6 +71,32 @@ export interface Status {
     backlog?: number;
     stored?: number;
   };
+  /** Only of an edge, a site or a centre. */
+  edge?: { upstream: string; state: string; why?: string };
+  site?: Link & { name: string; lag_s: number; waiting: number; lost: number };
+  centre?: Link & { sites: number; away: number };
+}
+
+/** A link between nodes. */
+export interface Link {
+  state: 'connecting' | 'up' | 'away';
+  why: string;
+  since: string;
+}
+
+/** A site whose history comes to this node. */
+export interface Site {
+  name: string;
+  state: 'up' | 'away';
+  since: string;
+  /** Age of the first record that waits there. */
+  lag_s: number;
+  waiting: number;
+  lost: number;
+  records: number;
+  samples: number;
+  /** Clock of the centre minus that of the site. */
+  clock_offset_s?: number;
 }
 
 export interface PointMeta {
@@ -320,6 +346,7 @@ export const api = {
     get<{ edits: HistoryEdit[]; next: number | null }>('/v1/history/edits', { topic, from, to, active: 'true', limit: 50 }),
   edit: (given: EditGiven) => post('/v1/history/edits', given),
   undoEdit: (id: number, why: string) => post(`/v1/history/edits/${id}/undo`, { why }),
+  sites: async () => (await get<{ sites: Site[] }>('/v1/sites', {}, POLL_MS_MAX)).sites,
   audit: async (topic: string, limit: number) =>
     (await get<{ entries: AuditEntry[] }>('/v1/audit', { topic, limit })).entries,
 

@@ -1,6 +1,6 @@
 // Where the user is, kept in the address so that every view can be linked, reloaded and left with Back.
 
-export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'status';
+export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status';
 
 export interface Route {
   view: View;
@@ -13,7 +13,7 @@ export interface Route {
   pattern: string | null;
 }
 
-const VIEWS: readonly View[] = ['topics', 'devices', 'reservations', 'sessions', 'status'];
+const VIEWS: readonly View[] = ['topics', 'devices', 'reservations', 'sessions', 'sites', 'status'];
 
 /** Reads `#/devices?device=…&point=…`; whatever is unknown is the topics view. */
 export function parseRoute(hash: string): Route {
