@@ -190,7 +190,7 @@ def test_the_trail_has_who_when_and_why_and_loses_nothing(edited):
         ({"kind": "value", "from": at(0), "v": 1}, "the body: why: found nothing, expected a value"),
         ({"kind": "value", "from": at(0), "v": 1, "why": " "}, "why is missing, expected the reason"),
         ({"kind": "value", "from": at(0), "why": "x"}, "v is missing, expected the value of the value"),
-        ({"kind": "exclude", "from": at(0), "to": "2100-01-01T00:00:00Z", "why": "x"}, "expected one that is over"),
+        ({"kind": "exclude", "from": at(0), "to": "2100-01-01T00:00:00Z", "why": "x"}, "expected the present at the latest"),
         ({"kind": "quality", "from": at(0), "why": "x"}, "q is missing, expected good, uncertain or bad"),
         ({"kind": "exclude", "at": at(0), "why": "x" * 1025}, "why has 1025 bytes, expected at most 1024"),
         ({"kind": "insert", "from": at(0), "v": 1, "why": "x"}, "expected at"),

@@ -143,7 +143,7 @@ def test_what_is_wrong_with_a_body_is_said_with_its_place(start_node):
     wrong = "the body: line 1, column 14: found no valid JSON (key must be a string), expected a JSON text"
     refused(400, wrong, b'{"topic":"a",1}')
     refused(415, "the header Content-Type: found \"text/plain\", expected application/json", b"{}", kind="text/plain")
-    refused(413, "the body: found 2000000 bytes, expected no more than the route takes", b" " * 2_000_000)
+    refused(413, "the body: found 2000000 bytes, expected at most 1048576 bytes", b" " * 2_000_000)
     # Calls of control have answers of their own, with the same words.
     status, answer = node.request("/v1/set", {"points": [{"topic": "a", "value": 1, "mode": 5}]})
     assert "points[0].mode: found 5, expected a string" in json.dumps(answer), (status, answer)

@@ -34,13 +34,21 @@ pub struct Series {
 pub struct SetError {
     /// The place of the series.
     pub index: usize,
-    /// In words.
-    pub words: String,
+    /// What was found, in words.
+    pub found: String,
+    /// What was expected.
+    pub expected: String,
+}
+
+impl SetError {
+    fn new(index: usize, found: String, expected: impl Into<String>) -> Self {
+        Self { index, found, expected: expected.into() }
+    }
 }
 
 impl fmt::Display for SetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
+        write!(f, "{}, expected {}", self.found, self.expected)
     }
 }
 
@@ -52,14 +60,14 @@ impl core::error::Error for SetError {}
 /// Two have one topic, one takes itself over others, one without intervals takes one with, or they are too many.
 pub fn order(series: &[Series]) -> Result<Vec<usize>, SetError> {
     if series.len() > SERIES_MAX {
-        let words = alloc::format!("{} series, expected {SERIES_MAX} at most", series.len());
-        return Err(SetError { index: SERIES_MAX, words });
+        let found = alloc::format!("{} series", series.len());
+        return Err(SetError::new(SERIES_MAX, found, alloc::format!("{SERIES_MAX} at most")));
     }
     let mut by_topic = HashMap::new();
     for (index, one) in series.iter().enumerate() {
         if by_topic.insert(one.topic.clone(), index).is_some() {
-            let words = alloc::format!("a second series '{}', expected a topic of its own", one.topic);
-            return Err(SetError { index, words });
+            let found = alloc::format!("a second series '{}'", one.topic);
+            return Err(SetError::new(index, found, "a topic of its own"));
         }
     }
     let mut walk = Walk { series, by_topic, marks: vec![Mark::New; series.len()], order: Vec::new() };
@@ -116,17 +124,15 @@ impl Walk<'_> {
             Mark::Open => return Err(self.cycle(path)),
             Mark::New => {
                 if path.len() > CHAIN_MAX {
-                    let words = alloc::format!("series over each other, expected {CHAIN_MAX} levels at most");
-                    return Err(SetError { index, words });
+                    let expected = alloc::format!("{CHAIN_MAX} levels at most");
+                    return Err(SetError::new(index, "series over each other".into(), expected));
                 }
                 for input in one.expression.inputs() {
                     let Some(&below) = self.by_topic.get(input) else { continue };
                     let takes_interval = self.series.get(below).is_some_and(|below| below.every.is_some());
                     if one.expression.form() == Form::Change && takes_interval {
-                        let words = alloc::format!(
-                            "it takes '{input}', which is calculated by interval; expected `every`, and last('{input}')"
-                        );
-                        return Err(SetError { index, words });
+                        let found = alloc::format!("'{input}', which is calculated by interval, without `every` here");
+                        return Err(SetError::new(index, found, alloc::format!("`every`, and last('{input}')")));
                     }
                     self.visit(below, path)?;
                 }
@@ -145,6 +151,7 @@ impl Walk<'_> {
         let start = path.iter().position(|place| *place == index).unwrap_or_default();
         let topics = path.iter().skip(start).filter_map(|place| self.series.get(*place));
         let topics: Vec<String> = topics.map(|series| series.topic.to_string()).collect();
-        SetError { index, words: alloc::format!("it takes itself: {}", topics.join(" takes ")) }
+        let found = alloc::format!("a series that takes itself: {}", topics.join(" takes "));
+        SetError::new(index, found, "no cycle")
     }
 }

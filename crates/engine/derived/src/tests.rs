@@ -158,14 +158,17 @@ fn errors_say_where_and_what_was_expected() {
 #[test]
 fn a_set_is_ordered_or_says_what_is_wrong() {
     let every = Some(Duration::from_secs(60));
-    let order_of = |set: &[Series]| order(set).map_err(|error| (error.index, error.words));
+    let order_of = |set: &[Series]| order(set).map_err(|error| (error.index, error.to_string()));
     let (a, b) = (series("a", "'b' + 1", None), series("b", "'x'", None));
     assert_eq!(order_of(&[a.clone(), b.clone()]), Ok(vec![1, 0]));
     let back = series("b", "'a' + 'x'", None);
-    assert_eq!(order_of(&[a.clone(), back]), Err((0, "it takes itself: a takes b takes a".into())));
+    assert_eq!(
+        order_of(&[a.clone(), back]),
+        Err((0, "a series that takes itself: a takes b takes a, expected no cycle".into()))
+    );
     assert!(order_of(&[b.clone(), b]).unwrap_err().1.contains("a second series 'b'"));
     let interval = series("b", "mean('x')", every);
-    let expect = "it takes 'b', which is calculated by interval; expected `every`, and last('b')";
+    let expect = "'b', which is calculated by interval, without `every` here, expected `every`, and last('b')";
     assert_eq!(order_of(&[a, interval.clone()]), Err((0, expect.into())));
     assert!(order_of(&[series("a", "last('b')", every), interval]).is_ok());
     let prints = |set: &[Series]| fingerprints(set, &order(set).unwrap());

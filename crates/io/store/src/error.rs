@@ -60,12 +60,5 @@ impl fmt::Display for StoreError {
     }
 }
 
-impl std::error::Error for StoreError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Failed(error) => Some(error),
-            Self::Files(error) => Some(error),
-            Self::Question(_) | Self::States(..) | Self::Full | Self::Newer(..) | Self::Damaged(_) => None,
-        }
-    }
-}
+// Without a source: its words have the cause.
+impl std::error::Error for StoreError {}

@@ -6,7 +6,7 @@
 use crate::export::harmless;
 use crate::table::VALIDITIES;
 use crate::{Row, ValueKind};
-use parquet::file::reader::SerializedFileReader;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::{Field, Row as ParquetRow};
 use serde_json::Value as Json;
 use std::fmt;
@@ -17,6 +17,10 @@ use tieline_core::{Body, Point, Quality, Timestamp, Topic, Value};
 
 /// Bytes of the longest line of a JSON file.
 const LINE_BYTES_MAX: u64 = 64 << 20;
+/// The columns and members that exports and queries write. Others are refused: a quality under another name would be lost.
+const CSV_COLUMNS: [&str; 8] = ["topic", "time", "value", "quality", "why", "count", "kind", "edited"];
+const PARQUET_COLUMNS: [&str; 9] = ["topic", "time", "value", "text", "quality", "why", "count", "kind", "edited"];
+const JSON_MEMBERS: [&str; 9] = ["topic", "t", "v", "q", "why", "count", "kind", "edited", "payload"];
 
 /// A sample that was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +40,8 @@ pub enum ImportError {
     Read(io::Error),
     /// Its name ends with nothing that is known.
     Format,
+    /// The file as a whole, or its first line, is wrong; what is.
+    File(String),
     /// A row is no sample: its number from 1, and what is wrong.
     Row(u64, String),
 }
@@ -47,6 +53,7 @@ impl fmt::Display for ImportError {
             Self::Format => {
                 f.write_str("is of no known format, expected a name that ends with .csv, .json or .parquet")
             }
+            Self::File(what) => f.write_str(what),
             Self::Row(number, what) => write!(f, "row {number}: {what}"),
         }
     }
@@ -251,11 +258,16 @@ fn hex(text: &str) -> Option<Vec<u8>> {
 
 fn csv(file: File) -> Result<Samples, ImportError> {
     let mut reader = csv::Reader::from_reader(file);
-    let failed = |error: csv::Error| ImportError::Row(0, error.to_string());
+    let failed = |error: csv::Error| ImportError::File(error.to_string());
     let header = reader.headers().map_err(failed)?.clone();
     let place = |name: &str| header.iter().position(|column| column == name);
-    let needed = |name: &str| place(name).ok_or_else(|| ImportError::Row(0, format!("the column {name} is absent")));
+    let needed = |name: &str| {
+        let found = header.iter().collect::<Vec<_>>().join(",");
+        let words = format!("the first line is {found:?}, expected columns, separated by commas; {name} is missing");
+        place(name).ok_or(ImportError::File(words))
+    };
     let (topic, time, value) = (needed("topic")?, needed("time")?, needed("value")?);
+    refuse_unknown("column", header.iter(), &CSV_COLUMNS).map_err(ImportError::File)?;
     let others = ["quality", "why", "kind"].map(place);
     let rows = reader.into_records().zip(1..).map(move |(record, number)| {
         let record = record.map_err(|error| ImportError::Row(number, error.to_string()))?;
@@ -276,6 +288,12 @@ fn csv(file: File) -> Result<Samples, ImportError> {
         sample.map_err(|what| ImportError::Row(number, what))
     });
     Ok(Box::new(rows))
+}
+
+fn refuse_unknown<'n>(what: &str, mut names: impl Iterator<Item = &'n str>, known: &[&str]) -> Result<(), String> {
+    let unknown = names.find(|name| !known.contains(name));
+    let words = |name| format!("the {what} {name:?} is unknown, expected one of {}", known.join(", "));
+    unknown.map_or(Ok(()), |name| Err(words(name)))
 }
 
 /// A text without the apostrophe that an export puts before formulas.
@@ -307,17 +325,31 @@ fn json(reader: impl io::BufRead + 'static) -> Samples {
 fn sample_of_json(text: &[u8]) -> Result<Imported, String> {
     let row: Json =
         serde_json::from_slice(text).map_err(|error| format!("it is no JSON object in one line: {error}"))?;
+    let members = row.as_object().ok_or("it is no JSON object, expected one on each line")?;
+    refuse_unknown("member", members.keys().map(String::as_str), &JSON_MEMBERS)?;
     let member = |name: &str| row.get(name).and_then(Json::as_str);
-    let needed = |name: &str| member(name).ok_or_else(|| format!("the member {name} is absent, expected a text"));
-    let value = row.get("v").cloned().ok_or("the member v is absent")?;
+    let needed = |name: &str| member(name).ok_or_else(|| format!("the member {name} is missing, expected a text"));
+    let value = row.get("v").cloned().ok_or("the member v is missing, expected the value")?;
     let why = row.get("why").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
     let quality = (member("q").unwrap_or_default(), reasons(why)?);
-    Imported::new(needed("topic")?, needed("t")?, ImportedValue::Json(value), quality, member("kind"))
+    let is_payload = row.get("payload").and_then(Json::as_bool).unwrap_or_default();
+    let kind = member("kind").or_else(|| payload_kind(is_payload, &value));
+    Imported::new(needed("topic")?, needed("t")?, ImportedValue::Json(value), quality, kind)
+}
+
+/// The kind of a value that a query gave without one: with the mark `payload`, it is a message as it was published.
+#[must_use]
+pub fn payload_kind(is_payload: bool, value: &Json) -> Option<&'static str> {
+    let kind = if value.is_object() { ValueKind::PayloadBytes } else { ValueKind::Payload };
+    is_payload.then_some(kind.name())
 }
 
 fn parquet(file: File) -> Result<Samples, ImportError> {
-    let failed = |error: parquet::errors::ParquetError| ImportError::Row(0, error.to_string());
+    let failed = |error: parquet::errors::ParquetError| ImportError::File(error.to_string());
     let reader = SerializedFileReader::new(file).map_err(failed)?;
+    let columns = reader.metadata().file_metadata().schema().get_fields().to_vec();
+    refuse_unknown("column", columns.iter().map(|column| column.name()), &PARQUET_COLUMNS)
+        .map_err(|words| ImportError::File(format!("{words}, as tieline history export and query write them")))?;
     let rows = reader.into_iter().zip(1..).map(|(row, number)| {
         let row = row.map_err(|error| ImportError::Row(number, error.to_string()))?;
         sample_of_parquet(&row).map_err(|what| ImportError::Row(number, what))
@@ -333,7 +365,7 @@ fn sample_of_parquet(row: &ParquetRow) -> Result<Imported, String> {
     };
     let time = match field("time") {
         Some(Field::TimestampMicros(micros) | Field::Long(micros)) => Timestamp::from_micros(*micros),
-        Some(_) | None => return Err("the column time is absent, expected microseconds".to_owned()),
+        Some(_) | None => return Err("the column time is missing, expected microseconds".to_owned()),
     };
     let why = match field("why") {
         Some(Field::Int(bits)) => Quality::from_bits(u16::try_from(*bits).map_err(|_| "why has unknown bits")?),
@@ -344,7 +376,7 @@ fn sample_of_parquet(row: &ParquetRow) -> Result<Imported, String> {
         (None, Some(Field::Double(double))) => ImportedValue::Double(*double),
         (None, Some(_) | None) => ImportedValue::Null,
     };
-    let topic = text("topic").ok_or("the column topic is absent, expected a text")?;
+    let topic = text("topic").ok_or("the column topic is missing, expected a text")?;
     // Without kinds, a text beside a value is an integer that no double holds.
     let kind = text("kind").or(match (text("text"), field("value")) {
         (Some(_), Some(Field::Double(_))) => Some("integer"),
@@ -449,13 +481,22 @@ mod tests {
         check("x.csv", csv, Ok(&expect.each_ref().map(String::as_str)));
         let json = "{\"topic\":\"a\",\"t\":\"2026-11-20T00:00:00Z\",\"v\":5,\"why\":[\"away\"]}\n";
         check("x.json", json, Ok(&[&format!("a {time} Int(5) bad")]));
-        check("x.csv", "topic,time\n", Err("row 0: the column value is absent"));
+        let words = "the first line is \"topic;time;value\", expected columns, separated by commas; topic is missing";
+        check("x.csv", "topic;time;value\na;2026-11-20T00:00:00Z;1,5\n", Err(words));
+        let words =
+            "the column \"Quality\" is unknown, expected one of topic, time, value, quality, why, count, kind, edited";
+        check("x.csv", "topic,time,value,Quality\na,2026-11-20T00:00:00Z,1,bad\n", Err(words));
+        let words = "row 1: the member \"quality\" is unknown, expected one of topic, t, v, q, why, count, kind, edited, payload";
+        check("x.json", "{\"topic\":\"a\",\"t\":\"2026-11-20T00:00:00Z\",\"v\":5,\"quality\":\"bad\"}\n", Err(words));
+        // Of a query without kinds.
+        let message = "{\"topic\":\"a\",\"payload\":true,\"count\":1,\"v\":\"on\",\"q\":\"good\",\"t\":\"2026-11-20T00:00:00Z\"}\n";
+        check("x.json", message, Ok(&["a Opaque(b\"on\")"]));
         check(
             "x.csv",
             "topic,time,value\na/#,2026-11-20,1\n",
             Err("row 1: the topic is \"a/#\": a topic holds + or #, expected a name without wildcards"),
         );
-        check("x.json", "[1]\n", Err("row 1: the member v is absent"));
+        check("x.json", "[1]\n", Err("row 1: it is no JSON object, expected one on each line"));
         let kind = "topic,time,value,kind\na,2026-11-20T00:00:00Z,x,integer\n";
         check("x.csv", kind, Err("row 1: the value is \"x\", expected one of kind integer"));
         check("x.txt", "", Err("is of no known format, expected a name that ends with .csv, .json or .parquet"));

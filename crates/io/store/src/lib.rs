@@ -41,7 +41,7 @@ pub use edits::{EDITS_FILE, EditCounts, EditFile, EditKind, EditQuery, EditRecor
 pub use error::StoreError;
 pub use export::{Answer, ExportError, Extras, Format, RowPage, export, export_with, write_row};
 pub use files::FolderStorage;
-pub use import::{ImportError, Imported, ImportedValue, import, of_json, quality, reasons};
+pub use import::{ImportError, Imported, ImportedValue, import, of_json, payload_kind, quality, reasons};
 pub use index::{ChunkRow, ClosedDay, DAY_US, FileRow, Index, Moved, Removed};
 pub use index_changes::ToErase;
 pub use index_reader::{IndexReader, KnownFile, Salvage, TopicSums};

@@ -194,6 +194,15 @@ fn nobody_there_is_one_line() {
     let whom = ["dnp3", "master", "127.0.0.1:1", "scan", "--to", "self"];
     check(1, &whom, "the outstation of the self-address (FFFC) at 127.0.0.1:1: Connection refused");
     check(1, &["history", "query", "a", "--data", "/nonexistent"], "/nonexistent holds no history");
+    check(1, &["history", "query", "a", "--data", "/dev/null"], "/dev/null: Not a directory");
+    check(1, &["history", "export", "a/#/b", "-o", "/nonexistent"], "the topic is \"a/#/b\": # must be");
+    check(1, &["history", "export", "a", "-o", "/dev/null"], "/dev/null is a file, expected a folder");
+    check(1, &["backup", "-o", "/dev/null"], "/dev/null is there and is no file");
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, archive) = (folder.path().to_str().unwrap(), folder.path().join("x.tar"));
+    let words = ["backup", "--data", folder, "-o", archive.to_str().unwrap()];
+    check(1, &words, &format!("{folder} holds no data of a node"));
+    assert!(!archive.exists());
 }
 
 #[test]

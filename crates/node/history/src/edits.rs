@@ -332,7 +332,21 @@ pub(crate) fn counts(data: &Path) -> Result<EditCounts, StoreError> {
 
 /// A page of edits: see [`EditFile::page`].
 pub(crate) fn page(data: &Path, query: &EditQuery) -> Result<(Vec<EditRecord>, Option<u64>), StoreError> {
-    reading(data)?.map_or(Ok((Vec::new(), None)), |file| file.page(query))
+    let read = || reading(data)?.map_or(Ok((Vec::new(), None)), |file| file.page(query));
+    read().map_err(of_edits)
+}
+
+/// An error with the name of the file, and what to do.
+pub(crate) fn of_edits(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Damaged(what) => {
+            let named = if what.starts_with(EDITS_FILE) { what } else { format!("{EDITS_FILE}: {what}") };
+            let advice =
+                "tieline history repair keeps the edits that can be read; --raw (raw=true) answers without them";
+            StoreError::Damaged(format!("{named}; {advice}"))
+        }
+        other => other,
+    }
 }
 
 /// An edit.
@@ -365,7 +379,7 @@ fn check(new: &NewEdit) -> Result<(), EditError> {
     }
     let last = Timestamp::from_micros(to.micros().saturating_sub(1));
     if *kind != EditKind::Annotation && last > *made {
-        return wrong(format!("the time ends at {to}, expected one that is over: the present is {made}"));
+        return wrong(format!("the edit ends at {to}, expected the present at the latest, which is {made}"));
     }
     if *kind == EditKind::Insert && last != *from {
         return wrong("an insert has from and to, expected at: one sample is added".to_owned());

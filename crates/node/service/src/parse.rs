@@ -58,7 +58,8 @@ const DURATION: &str = "a duration like \"500ms\", \"2s\", \"15m\", \"1h\" or \"
 pub fn duration(range: RangeInclusive<Duration>) -> impl FnOnce(&DeValue<'_>) -> Result<Duration, Expected> {
     move |value| {
         let parsed = value.as_str().and_then(parse_duration).ok_or_else(|| DURATION.to_owned())?;
-        let words = || format!("a duration from {:?} to {:?}", range.start(), range.end());
+        let words =
+            || format!("a duration from {} to {}", duration_words(*range.start()), duration_words(*range.end()));
         Some(parsed).filter(|d| range.contains(d)).ok_or_else(words)
     }
 }
@@ -72,7 +73,17 @@ pub fn duration_words(span: Duration) -> String {
     unit.map_or_else(|| format!("{millis}ms"), |(unit, each)| format!("{}{unit}", millis / each))
 }
 
-/// A number of bytes: a whole number, or a text with `KiB`, `MiB` or `GiB`.
+/// Units of sizes, the largest first.
+const SIZES: [(&str, u64); 5] =
+    [("PiB", 1 << 50), ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+
+/// A size as people write it, in the largest unit that divides it.
+fn bytes_words(bytes: u64) -> String {
+    let unit = SIZES.iter().find(|(_, each)| bytes > 0 && bytes.is_multiple_of(*each));
+    unit.map_or_else(|| bytes.to_string(), |(unit, each)| format!("{}{unit}", bytes / each))
+}
+
+/// A number of bytes: a whole number, or a text with `KiB`, `MiB`, `GiB`, `TiB` or `PiB`.
 pub fn bytes(range: RangeInclusive<u64>) -> impl FnOnce(&DeValue<'_>) -> Result<u64, Expected> {
     move |value| {
         let count = match value {
@@ -82,7 +93,8 @@ pub fn bytes(range: RangeInclusive<u64>) -> impl FnOnce(&DeValue<'_>) -> Result<
                 None
             }
         };
-        let words = || format!("a size like \"64MiB\", from {} to {} bytes", range.start(), range.end());
+        let words =
+            || format!("a size like \"64MiB\", from {} to {}", bytes_words(*range.start()), bytes_words(*range.end()));
         count.filter(|n| range.contains(n)).ok_or_else(words)
     }
 }
@@ -92,10 +104,7 @@ fn parse_bytes(text: &str) -> Option<u64> {
     let (digits, unit) = text.split_at_checked(unit_at)?;
     let each = match unit.trim() {
         "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
+        unit => SIZES.iter().find(|(known, _)| *known == unit)?.1,
     };
     digits.parse::<u64>().ok()?.checked_mul(each)
 }
@@ -156,4 +165,25 @@ pub fn texts(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
     let words = || "a list of texts in quotes".to_owned();
     let items = value.as_array().ok_or_else(words)?;
     items.iter().map(|item| item.get_ref().as_str().map(str::to_owned).ok_or_else(words)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_they_are_written() {
+        for (text, bytes) in [
+            ("512", Some(512)),
+            ("4KiB", Some(4096)),
+            ("16 GiB", Some(16 << 30)),
+            ("1TiB", Some(1 << 40)),
+            ("1PiB", Some(1 << 50)),
+            ("64MB", None),
+            ("1.5GiB", None),
+        ] {
+            assert_eq!(parse_bytes(text), bytes, "{text}");
+        }
+        assert_eq!([1 << 50, 3 << 20, 1000, 0].map(bytes_words), ["1PiB", "3MiB", "1000", "0"]);
+    }
 }

@@ -408,8 +408,8 @@ mod tests {
         for (text, expected) in [
             ("flag = 1", "true or false"),
             ("count = 11", "a whole number from 1 to 10"),
-            ("size = '1KiB'", "a size like \"64MiB\", from 4096 to 1073741824 bytes"),
-            ("span = '0s'", "a duration from 1s to 60s"),
+            ("size = '1KiB'", "a size like \"64MiB\", from 4KiB to 1GiB"),
+            ("span = '0s'", "a duration from 1s to 1m"),
             ("never = '999ms'", "a duration from 1s to 18h, or \"0s\" for never"),
             ("never = '19h'", "a duration from 1s to 18h, or \"0s\" for never"),
             ("choice = 'up'", "\"left\" or \"right\""),

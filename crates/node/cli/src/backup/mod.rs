@@ -24,6 +24,10 @@ const PIECE_BYTES: usize = 128 * 1024;
 
 /// Writes an archive, and reads it again: a file of that name is whole.
 pub fn backup(args: &BackupArgs) -> Result<ExitCode> {
+    // A device or a folder of that name would be replaced, or be in the way at the end.
+    if args.output.exists() && !args.output.is_file() {
+        bail!("{} is there and is no file, expected the name of a file", args.output.display());
+    }
     let part = beside(&args.output);
     let made = write(args, &part).and_then(|()| check(&part));
     let contents = made.inspect_err(|_| drop(fs::remove_file(&part)))?;
@@ -74,8 +78,8 @@ fn write(args: &BackupArgs, part: &Path) -> Result<()> {
         progress.finish();
         return file.sync_all().with_context(named);
     };
-    if !data.is_dir() {
-        bail!("{} is no folder, expected the data folder of a node", data.display());
+    if !backup::is_data_folder(data) {
+        bail!("{} holds no data of a node, expected its data folder", data.display());
     }
     let _lock = FolderLock::take(data).map_err(|why| anyhow!("{}: {why}", data.display()))?;
     let mut out = BufWriter::with_capacity(PIECE_BYTES, File::create(part).with_context(named)?);

@@ -119,6 +119,9 @@ impl Work {
     /// Begins, or goes on with one that asks for the same.
     fn begin(args: &ExportArgs) -> Result<Self> {
         let folder = args.output.clone();
+        if folder.exists() && !folder.is_dir() {
+            bail!("{} is a file, expected a folder for the files of the export", folder.display());
+        }
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let path = folder.join(STATE_FILE);
         let mut asked = json!({
@@ -155,9 +158,9 @@ impl Work {
         }
         // Without a line that was cut off.
         let next = folder.join(format!("{STATE_FILE}.part"));
-        fs::write(&next, whole)?;
-        fs::rename(&next, &path)?;
-        let state = OpenOptions::new().append(true).open(&path)?;
+        let named = || path.display().to_string();
+        fs::write(&next, whole).and_then(|()| fs::rename(&next, &path)).with_context(named)?;
+        let state = OpenOptions::new().append(true).open(&path).with_context(named)?;
         let (files, bytes, damaged) = (0, 0, 0);
         let progress = Progress::new("written");
         let (format, is_raw) = (args.format, args.raw);
@@ -249,9 +252,10 @@ impl Work {
         let part = path.with_extension(format!("part.{end}"));
         let above = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(above).with_context(|| above.display().to_string())?;
-        let mut file = File::create(&part).with_context(|| part.display().to_string())?;
-        let is_known = fill(&mut file)?;
-        file.sync_data()?;
+        let named = || part.display().to_string();
+        let mut file = File::create(&part).with_context(named)?;
+        let is_known = fill(&mut file).with_context(named)?;
+        file.sync_data().with_context(named)?;
         let bytes = file.metadata()?.len();
         let has_rows = is_known || has_all_rows(&part, bytes).with_context(|| format!("{topic} on {day}"))?;
         self.bytes += bytes;
@@ -261,7 +265,7 @@ impl Work {
         } else {
             fs::remove_file(&part)?;
         }
-        writeln!(self.state, "{}", json!({ "day": day, "topic": topic.as_str() }))?;
+        writeln!(self.state, "{}", json!({ "day": day, "topic": topic.as_str() })).context(STATE_FILE)?;
         self.done = Some((day.to_owned(), topic.clone()));
         let (files, bytes) = (self.files, self.bytes);
         self.progress.say(|| format!("{day}: {files} files, {}", size(bytes)));

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use args::{Format, HistoryArgs, HistoryVerb, RowOrder};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tieline_core::{Filter, Timestamp};
@@ -100,7 +100,7 @@ fn fetch(
     loop {
         match answer.read(&mut piece).context("the answer broke off")? {
             0 => break,
-            count => out.write_all(piece.get(..count).unwrap_or_default())?,
+            count => out.put(piece.get(..count).unwrap_or_default())?,
         }
     }
     out.finish()
@@ -121,7 +121,7 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
             out.finish()
         }
         // The cause as it is, so that a closed pipe is known for one.
-        Err(tieline_store::ExportError::Write(error)) => Err(error.into()),
+        Err(tieline_store::ExportError::Write(error)) => Err(out.failed(error)),
         Err(error) => Err(error.into()),
     }
 }
@@ -134,8 +134,10 @@ fn folder_reader(folder: &Path) -> Result<HistoryReader> {
 
 /// Goes on only where a folder has a history.
 fn expect_history(folder: &Path) -> Result<()> {
-    if folder.join(HISTORY_FOLDER).exists() {
-        return Ok(());
+    match folder.join(HISTORY_FOLDER).metadata() {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| folder.display().to_string()),
     }
     if folder.join(OLDER_FILE).exists() {
         bail!(
@@ -151,7 +153,7 @@ fn filters(topics: &[String]) -> Result<Vec<Filter>> {
 }
 
 fn filter(text: &str) -> Result<Filter> {
-    Filter::new(text).map_err(|error| wrong("the topic", text, &error.to_string()))
+    Filter::new(text).map_err(|error| anyhow!("the topic is {text:?}: {error}"))
 }
 
 /// From when to when is asked for.
@@ -257,6 +259,8 @@ const PROGRESS: Duration = Duration::from_millis(500);
 /// A file or standard output, with progress on standard error where somebody looks at it and at nothing else.
 struct Output {
     out: Box<dyn Write + Send>,
+    /// Where it is, if it is a file.
+    file: Option<PathBuf>,
     watched: bool,
     bytes: u64,
     told_at: Instant,
@@ -271,11 +275,24 @@ impl Output {
             None => Box::new(io::stdout()),
         };
         let watched = hidden && io::stderr().is_terminal();
-        Ok(Self { out, watched, bytes: 0, told_at: Instant::now(), told: false })
+        let file = file.map(Path::to_path_buf);
+        Ok(Self { out, file, watched, bytes: 0, told_at: Instant::now(), told: false })
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write_all(bytes).map_err(|error| self.failed(error))
+    }
+
+    /// An error with the place. That of a pipe stays as it is, so that a closed one is known for one.
+    fn failed(&self, error: io::Error) -> anyhow::Error {
+        match &self.file {
+            Some(file) => anyhow::Error::from(error).context(format!("cannot write {}", file.display())),
+            None => error.into(),
+        }
     }
 
     fn finish(mut self) -> Result<()> {
-        self.out.flush()?;
+        self.out.flush().map_err(|error| self.failed(error))?;
         if self.told {
             eprintln!("\r{} written", size(self.bytes));
         }

@@ -117,6 +117,9 @@ impl Columns<tieline_store::FolderStorage> {
 }
 
 /// Where the files of the store are.
+/// What is said where the files have no index.
+const INDEX_IS_LOST: &str = "index.db is lost; tieline history repair makes it again of the other files";
+
 pub(crate) fn folder_of(data: &Path) -> PathBuf {
     data.join(HISTORY_FOLDER)
 }
@@ -133,8 +136,7 @@ impl<S: Storage> Columns<S> {
         let (mut storage, path) = (storage, folder_of(data).join(INDEX_FILE));
         if !path.exists() && !history_files(&mut storage).map_err(tieline_store::StoreError::from)?.is_empty() {
             // A new index would know none of the files.
-            let words = format!("{INDEX_FILE} is lost; tieline history repair makes it again of the other files");
-            return Err(tieline_store::StoreError::Damaged(words).into());
+            return Err(tieline_store::StoreError::Damaged(INDEX_IS_LOST.to_owned()).into());
         }
         let mut index = Index::open(&path)?;
         let files = ChunkFiles::open(storage, &index.files()?, index.last_file()?, file_bytes)?;

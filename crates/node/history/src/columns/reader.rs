@@ -21,7 +21,7 @@ use tieline_journal::{Item, Reader, Seq, decode};
 use tieline_series::{Column, Sample};
 use tieline_store::{
     ChunkRow, EditCounts, EditKind, EditQuery, EditRecord, Ended, FolderStorage, INDEX_FILE, IndexReader,
-    JOURNAL_FOLDER, NewEdit, StoreError,
+    JOURNAL_FOLDER, NewEdit, StoreError, history_files,
 };
 
 /// Where a history is, and its samples that are in no chunk yet. Cheap to clone.
@@ -66,7 +66,11 @@ impl HistorySource {
     /// # Errors
     /// There is none, or it was written by a newer release, or it cannot be opened.
     pub fn reader(&self) -> Result<HistoryReader, StoreError> {
-        let index = IndexReader::open(&folder_of(&self.data).join(INDEX_FILE))?;
+        let path = folder_of(&self.data).join(INDEX_FILE);
+        if !path.exists() && !history_files(&mut FolderStorage::reading(&folder_of(&self.data)))?.is_empty() {
+            return Err(StoreError::Damaged(super::INDEX_IS_LOST.to_owned()));
+        }
+        let index = IndexReader::open(&path)?;
         Ok(HistoryReader { data: self.data.clone(), live: self.live.clone(), index, is_raw: false })
     }
 
@@ -156,7 +160,7 @@ impl HistoryReader {
     /// # Errors
     /// Their file failed.
     pub(crate) fn edits(&self) -> Result<Arc<ActiveEdits>, StoreError> {
-        if self.is_raw { Ok(Arc::default()) } else { self.live.edits().active(&self.data) }
+        if self.is_raw { Ok(Arc::default()) } else { self.live.edits().active(&self.data).map_err(edits::of_edits) }
     }
 
     /// How many edits and annotations there are.

@@ -747,6 +747,8 @@ fn a_store_that_is_none_says_so() {
     }
     let error = open().unwrap_err();
     assert!(error.to_string().contains("index.db is lost; tieline history repair"), "{error}");
+    let error = HistorySource::new(folder.path()).reader().map(drop).unwrap_err();
+    assert_eq!(error.to_string(), format!("the history store is damaged: {}", super::INDEX_IS_LOST));
     assert!(folder_of(folder.path()).join("0000000001.chunks").exists());
     // Nor with that of another store.
     let other = tempfile::tempdir().unwrap();

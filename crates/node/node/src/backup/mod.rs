@@ -23,7 +23,7 @@ use std::fmt;
 use std::io;
 
 pub use restored::{check, restore};
-pub use snapshot::write;
+pub use snapshot::{is_data_folder, write};
 
 /// The last file of an archive.
 const MANIFEST: &str = "backup.json";

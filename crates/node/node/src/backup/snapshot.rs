@@ -9,15 +9,25 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Mutex;
 use tieline_core::Timestamp;
-use tieline_store::{EDITS_FILE, EditFile, HISTORY_FOLDER, INDEX_FILE, IndexReader, OLDER_FILE, file_name};
+use tieline_store::{
+    EDITS_FILE, EditFile, HISTORY_FOLDER, INDEX_FILE, IndexReader, JOURNAL_FOLDER, OLDER_FILE, file_name,
+};
 
 /// Where the copies of the index and of the edits are until they are in the archive.
 const SCRATCH: &str = "backup.tmp";
+/// The file of the known time: `wall_clock.rs` writes it at each start.
+const CLOCK_FILE: &str = "clock";
 /// How often the folder is looked at again while files come and go.
 const ATTEMPTS: usize = 20;
 
 /// One backup of this process at a time.
 static UNDER_WAY: Mutex<()> = Mutex::new(());
+
+/// Whether a folder is the data folder of a node that has run.
+#[must_use]
+pub fn is_data_folder(data: &Path) -> bool {
+    [CLOCK_FILE, JOURNAL_FOLDER, HISTORY_FOLDER, OLDER_FILE].iter().any(|name| data.join(name).exists())
+}
 
 /// Writes a data folder as an archive.
 ///

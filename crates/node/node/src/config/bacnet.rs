@@ -405,7 +405,7 @@ mod tests {
         check(
             "address='10.0.0.5'\nbacnet.backfill_max='1s'",
             "name,type,index\na,analog-input,1\n",
-            &["t.toml:5:21: device.d.bacnet.backfill_max: found \"1s\", expected a duration from 60s to 31622400s"],
+            &["t.toml:5:21: device.d.bacnet.backfill_max: found \"1s\", expected a duration from 1m to 366d"],
         );
     }
 

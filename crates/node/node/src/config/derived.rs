@@ -33,10 +33,10 @@ pub fn read_derived(all: Vec<Section<'_>>, doc: &mut Document<'_>, beside: Besid
         doc.report(at, "derived", found, "a history: series are calculated of it and stored in it".to_owned());
     }
     if series.len() == places.len()
-        && let Err((index, words)) = (checks.derived)(&series)
+        && let Err(error) = (checks.derived)(&series)
     {
-        let at = places.get(index).copied().or(first).unwrap_or_default();
-        doc.report(at, "derived", words, "series that can be calculated one after the other".to_owned());
+        let at = places.get(error.index).copied().or(first).unwrap_or_default();
+        doc.report(at, "derived", error.found, error.expected);
     }
     series
 }
@@ -113,9 +113,7 @@ mod tests {
     use std::path::Path;
 
     fn read(text: &str) -> Result<Config, String> {
-        let derived = |all: &[tieline_derived::Series]| {
-            tieline_derived::order(all).map(drop).map_err(|error| (error.index, error.words))
-        };
+        let derived = |all: &[tieline_derived::Series]| tieline_derived::order(all).map(drop);
         from_text_with("t.toml", text, Path::new("."), Checks { derived, ..Checks::NONE }).map_err(|e| e.to_string())
     }
 
@@ -141,7 +139,10 @@ mod tests {
         check(&format!("{one}\"mean('x')\"\n"), "expected `every` beside `value`");
         check("[[derived]]\ntopic='$a'\nvalue=\"'x'\"\n", "does not begin with $");
         check("[[derived]]\ntopic='a'\nevery='10ms'\nvalue=\"last('x')\"\n", "every");
-        check(&format!("{one}\"'a' + 1\"\n"), "it takes itself: a takes a");
+        check(
+            &format!("{one}\"'a' + 1\"\n"),
+            "derived: found a series that takes itself: a takes a, expected no cycle",
+        );
         check(&format!("[history]\nenabled=false\n{one}\"'x'\"\n"), "history.enabled is false");
         let record = format!("[history]\nrecord=['y/#', 'a']\n{one}\"'x'\"\n");
         check(&record, "'x', which history.record does not select, expected topics that are recorded");

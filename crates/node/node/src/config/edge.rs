@@ -123,9 +123,14 @@ fn read_upstreams(value: &DeValue<'_>) -> Result<Vec<Upstream>, Expected> {
         Some(text) => vec![text.to_owned()],
         None => parse::texts(value).map_err(|_| UPSTREAM.to_owned())?,
     };
-    let upstreams: Option<Vec<_>> = texts.iter().map(|text| read_upstream(text)).collect();
-    let upstreams = upstreams.filter(|all| (1..=UPSTREAMS_MAX).contains(&all.len()));
-    upstreams.ok_or_else(|| UPSTREAM.to_owned())
+    if !(1..=UPSTREAMS_MAX).contains(&texts.len()) {
+        return Err(format!("1 to {UPSTREAMS_MAX} upstreams, as in \"mqtts://core.example:8883\""));
+    }
+    let wrong = |text: &String| match texts.len() {
+        1 => UPSTREAM.to_owned(),
+        _ => format!("{UPSTREAM}; {text:?} is none"),
+    };
+    texts.iter().map(|text| read_upstream(text).ok_or_else(|| wrong(text))).collect()
 }
 
 fn read_upstream(text: &str) -> Option<Upstream> {
@@ -195,6 +200,8 @@ mod tests {
         };
         check("", "edge.upstream");
         check("upstream='core'", "mqtts://core.example:8883");
+        check("upstream=['mqtt://a', 'b']", "; \"b\" is none");
+        check("upstream=[]", "expected 1 to 8 upstreams");
         check("upstream='mqtt://c'\nuser='u'", "password_file beside it");
         check("upstream='mqtt://c'\nauthorities='ca.pem'", "an upstream with mqtts://");
         check("upstream='mqtts://c'\ncertificate='c.pem'", "key beside it");

@@ -70,16 +70,13 @@ pub use trace::TraceConfig;
 
 use std::path::Path;
 use tieline_core::Topic;
-use tieline_derived::Series;
+use tieline_derived::{Series, SetError};
 use tieline_service::reader::Document;
 use tieline_service::{parse, reader};
 use tieline_views::View;
 
 /// The commented file that equals the defaults.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
-
-/// The place of a derived series that cannot live with the others, and why.
-pub type WrongSeries = (usize, String);
 
 /// What is looked at besides the words of a configuration, by those who use them.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +86,7 @@ pub struct Checks {
     /// Says why views cannot live together, where they cannot.
     pub views: fn(&[View]) -> Result<(), String>,
     /// Says which series cannot live with the others, and why.
-    pub derived: fn(&[Series]) -> Result<(), WrongSeries>,
+    pub derived: fn(&[Series]) -> Result<(), SetError>,
 }
 
 impl Checks {

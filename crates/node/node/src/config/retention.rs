@@ -62,7 +62,12 @@ fn read_stage(
     let found = |time: Duration| format!("{:?}", parse::duration_words(time));
     let mut wrong = |at, key: &str, time, expected: String| doc.report(at, key, found(time), expected);
     if !DAY.as_micros().is_multiple_of(every.as_micros().max(1)) {
-        wrong(every_at, &every_key, every, "a part of a day without a rest, as 1m, 15m or 1h".to_owned());
+        wrong(
+            every_at,
+            &every_key,
+            every,
+            "an interval that divides a day into equal parts, as 1m, 15m or 1h".to_owned(),
+        );
     }
     if let Some(before) = before {
         let (age, interval) = (parse::duration_words(before.after), parse::duration_words(before.every));

@@ -332,7 +332,7 @@ fn rules_of_retention_are_read() {
             "t.toml:6:11: history.retention[0].downsample[1].after: found \"3d\", expected more than 3d, the age of the stage before",
             "t.toml:6:25: history.retention[0].downsample[1].every: found \"3m\", expected a multiple of 2m, the interval of the stage before",
             "t.toml:7:11: history.retention[0].downsample[2].after: found \"10d\", expected less than 10d: older samples are removed",
-            "t.toml:7:26: history.retention[0].downsample[2].every: found \"7m\", expected a part of a day without a rest, as 1m, 15m or 1h",
+            "t.toml:7:26: history.retention[0].downsample[2].every: found \"7m\", expected an interval that divides a day into equal parts, as 1m, 15m or 1h",
             "t.toml:7:26: history.retention[0].downsample[2].every: found \"7m\", expected a multiple of 3m, the interval of the stage before",
             "t.toml:7:44: history.retention[0].downsample[2].aggregate: found \"median\", expected \"mean\" or \"last\" or \"extremes\"",
             "t.toml:8:1: history.retention[0].downsample[3].after: found nothing, expected an age, as in \"2d\"",

@@ -78,8 +78,8 @@ mod tests {
     fn what_is_wrong_is_told() {
         let expect = [
             "n.toml:6:13: device.d.trace.keep: found \"0s\", expected a duration like \"500ms\", from 1s to 1h",
-            "n.toml:6:26: device.d.trace.memory: found \"1KiB\", expected a size like \"64MiB\", from 4096 to 16777216 bytes",
-            "n.toml:6:39: device.d.trace.disk: found 1, expected a size like \"64MiB\", from 65536 to 1073741824 bytes",
+            "n.toml:6:26: device.d.trace.memory: found \"1KiB\", expected a size like \"64MiB\", from 4KiB to 16MiB",
+            "n.toml:6:39: device.d.trace.disk: found 1, expected a size like \"64MiB\", from 64KiB to 1GiB",
         ];
         let found = read("trace={keep='0s', memory='1KiB', disk=1}").unwrap_err();
         assert_eq!(found.len(), expect.len(), "{found:?}");

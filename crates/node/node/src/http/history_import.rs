@@ -14,7 +14,7 @@ use tieline_access::Verb;
 use tieline_core::Update;
 use tieline_history::NotRecorded;
 use tieline_journal::Sample;
-use tieline_store::{Imported, ImportedValue, reasons};
+use tieline_store::{Imported, ImportedValue, payload_kind, reasons};
 use tokio::sync::oneshot;
 
 /// How long an answer waits until what is durable can be read, too.
@@ -23,6 +23,7 @@ const READABLE: Duration = Duration::from_secs(30);
 /// A sample as an export with kinds writes it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "ImportedSample")]
+#[serde(deny_unknown_fields)]
 pub struct SampleGiven {
     topic: String,
     /// Value
@@ -39,6 +40,17 @@ pub struct SampleGiven {
     /// What the value is, where JSON does not tell: null, boolean, integer, double, text, bytes, payload, payload_bytes
     #[serde(default)]
     kind: Option<String>,
+    /// Whether the value is a message that is no point, as a query without kinds marks it
+    #[serde(default)]
+    payload: bool,
+    /// Samples in a bucket, as a query gives it; not stored
+    #[serde(default)]
+    #[expect(dead_code, reason = "rows of a query have it")]
+    count: Option<u64>,
+    /// Edit of a row, as a query gives it; not stored
+    #[serde(default)]
+    #[expect(dead_code, reason = "rows of a query have it")]
+    edited: Option<u64>,
 }
 
 /// What was stored.
@@ -94,7 +106,8 @@ pub async fn import(
 fn read(given: &SampleGiven) -> Result<Sample, String> {
     let quality = (given.q.as_str(), reasons(given.why.iter().map(String::as_str))?);
     let value = ImportedValue::Json(given.v.clone());
-    let Imported { topic, time, body } = Imported::new(&given.topic, &given.t, value, quality, given.kind.as_deref())?;
+    let kind = given.kind.as_deref().or_else(|| payload_kind(given.payload, &given.v));
+    let Imported { topic, time, body } = Imported::new(&given.topic, &given.t, value, quality, kind)?;
     Ok(Sample { time, update: Update { topic, body }, again: true })
 }
 
@@ -137,5 +150,10 @@ mod tests {
         );
         let reason = r#"{"topic":"a","t":"2026-11-20T00:00:00Z","v":5,"why":["x"]}"#;
         check(reason, Err("the reason \"x\" is not known"));
+        let of_query = r#"{"topic":"a","payload":true,"count":1,"v":"on","q":"good","t":"2026-11-20T00:00:00Z"}"#;
+        check(of_query, Ok((Body::Opaque(bytes::Bytes::from_static(b"on")), "2026-11-20T00:00:00.000Z")));
+        let other_name = r#"{"topic":"a","t":"2026-11-20T00:00:00Z","v":5,"quality":"bad"}"#;
+        let error = serde_json::from_str::<SampleGiven>(other_name).unwrap_err().to_string();
+        assert!(error.contains("unknown field `quality`"), "{error}");
     }
 }

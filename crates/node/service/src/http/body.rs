@@ -48,6 +48,10 @@ fn check_declared(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
+/// The most bytes that the body of a route may have; [`Routes`](super::routes::Routes) gives it to the route.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyBytesMax(pub(super) usize);
+
 /// The whole body of a request.
 ///
 /// # Errors
@@ -55,15 +59,15 @@ fn check_declared(headers: &HeaderMap) -> Result<(), Problem> {
 pub async fn whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
     let declared =
         request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let limit = request.extensions().get::<BodyBytesMax>().copied();
     let read = Bytes::from_request(request, state).await;
-    read.map_err(|error| match (error.status(), declared) {
-        (status @ StatusCode::PAYLOAD_TOO_LARGE, Some(bytes)) => {
-            Problem::new(status, format!("the body: found {bytes} bytes, expected no more than the route takes"))
+    read.map_err(|error| match error.status() {
+        status @ StatusCode::PAYLOAD_TOO_LARGE => {
+            let found = declared.map_or_else(|| "more".to_owned(), |bytes| format!("{bytes} bytes"));
+            let expected = limit.map_or_else(|| "fewer".to_owned(), |most| format!("at most {} bytes", most.0));
+            Problem::new(status, format!("the body: found {found}, expected {expected}"))
         }
-        (status @ StatusCode::PAYLOAD_TOO_LARGE, None) => {
-            Problem::new(status, "the body: found more bytes than the route takes, expected fewer")
-        }
-        (status, _) => Problem::new(status, "the body: found its end too soon, expected all of it"),
+        status => Problem::new(status, "the body: found its end too soon, expected all of it"),
     })
 }
 

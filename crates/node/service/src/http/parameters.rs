@@ -59,8 +59,8 @@ impl<T: Parameter> Member for T {
     const REQUIRED: bool = true;
 
     fn read(name: &str, words: &str, texts: &[&str]) -> Result<Self, String> {
-        let text = texts.first().ok_or_else(|| format!("{name} is missing, expected: {words}"))?;
-        read_one(name, text)
+        only(name, texts)?
+            .map_or_else(|| Err(format!("{name} is missing, expected: {words}")), |text| read_one(name, text))
     }
 
     fn schema() -> Value {
@@ -72,11 +72,20 @@ impl<T: Parameter> Member for Option<T> {
     const REQUIRED: bool = false;
 
     fn read(name: &str, _: &str, texts: &[&str]) -> Result<Self, String> {
-        texts.first().map(|text| read_one(name, text)).transpose()
+        only(name, texts)?.map(|text| read_one(name, text)).transpose()
     }
 
     fn schema() -> Value {
         T::schema()
+    }
+}
+
+/// The one text of a parameter that does not come several times.
+fn only<'t>(name: &str, texts: &[&'t str]) -> Result<Option<&'t str>, String> {
+    match texts {
+        [] => Ok(None),
+        [text] => Ok(Some(text)),
+        several => Err(format!("{name} is given {} times, expected once", several.len())),
     }
 }
 
@@ -411,6 +420,8 @@ mod tests {
         check("topic=a&limit=2&filter=b/%2B&last=true&group=x&group=y", Ok("b/+ a 2 Some(true) [\"x\", \"y\"]"));
         check("", Err("topic is missing, expected: Has to be there"));
         check("topic=a&limit=10", Err("limit is \"10\", expected a whole number from 1 to 9"));
+        check("topic=a&limit=2&limit=3", Err("limit is given 2 times, expected once"));
+        check("topic=a&topic=b", Err("topic is given 2 times, expected once"));
         check("topic=a&last=1", Err("last is \"1\", expected true or false"));
         check("topic=a%2B", Err("topic is \"a+\": a topic holds + or #, expected a name without wildcards"));
         check(

@@ -2,11 +2,12 @@
 //! does not have, and none in it that is not served; and none without an authorization, which is its handler's first
 //! argument.
 
+use super::body::BodyBytesMax;
 use super::openapi::{Described, Document, Operation};
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, on};
+use axum::{Extension, Router};
 
 /// Routes with the state `S`.
 #[derive(Debug)]
@@ -96,6 +97,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.document.add(method, path, &handler, operation, bytes_max);
         let mut route = on(filter, handler);
         if let Some(bytes_max) = bytes_max {
+            route = route.layer(Extension(BodyBytesMax(bytes_max)));
             route = route.layer(DefaultBodyLimit::max(bytes_max));
         }
         self.router = self.router.route(path, route);

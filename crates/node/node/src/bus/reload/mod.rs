@@ -84,7 +84,7 @@ impl From<ViewError> for ReloadError {
 /// Everything that is wrong in any of the files.
 pub fn load_config(path: &Path) -> Result<Config, ConfigError> {
     let views = |views: &[View]| Views::new(views.to_vec(), Limits::default()).map(drop).map_err(|e| e.to_string());
-    let derived = |all: &[Series]| tieline_derived::order(all).map(drop).map_err(|error| (error.index, error.words));
+    let derived = |all: &[Series]| tieline_derived::order(all).map(drop);
     config::load(path, Checks { access: access::check_files, views, derived })
 }
 
