@@ -178,6 +178,23 @@ def test_an_edge_of_an_edge(tmp_path, core, edge):
             assert core.request("/v1/topics/plant/9")[1]["value"] == "from far"
 
 
+def test_a_value_that_the_upstream_removes_by_a_rule_is_removed_here(tmp_path):
+    more = '[[topic]]\nfilter = "plant/short"\nremove = { after = "400ms" }\n'
+    with Node(folder(tmp_path, "core"), more=more) as core:
+        with Node(folder(tmp_path, "edge"), more=edge_table(edge_of(core))) as edge:
+            with Sub(edge, "plant/#") as sub:
+                wait_for_link(edge, "up", asked=1)
+                with Sub(edge, "$topics/removed/#") as removed:
+                    for value in ("one", "two"):
+                        publish(core, "plant/short", value, "-r")
+                        sub.wait("plant/short", payload=value)
+                        removed.wait("$topics/removed/plant/short", payload="removed")
+                        wait_for_link(edge, "up", topics=0)
+                        assert edge.request("/v1/topics/plant/short")[0] == 404
+            # Subscribers are told nothing, as at the upstream.
+            assert [payload for _, _, payload in sub.messages()] == ["one", "two"], sub.messages()
+
+
 def test_a_live_feed_asks_for_what_it_shows(core, edge):
     publish(core, "plant/1", point(1), "-r")
     with socket.create_connection(edge.http.rsplit(":", 1)) as reader:
@@ -206,8 +223,10 @@ def test_an_edge_is_told_what_it_may_have(tmp_path, core):
 class Cut:
     """A way to a node that can be cut and mended: a bridge that passes bytes on."""
 
-    def __init__(self, node):
-        self.target, self.pairs, self.is_cut, self.is_held = node.mqtt_port, [], False, False
+    def __init__(self, node=None):
+        self.target, self.pairs, self.is_cut, self.is_held = None, [], True, False
+        if node:
+            self.lead_to(node)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "mqtt://127.0.0.1:%d" % self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -239,6 +258,9 @@ class Cut:
                 end.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+    def lead_to(self, node):
+        self.target, self.is_cut = node.mqtt_port, False
 
     def cut(self):
         self.is_cut = True
@@ -300,6 +322,29 @@ def test_a_link_that_is_silent_is_broken_and_what_was_on_its_way_is_told(tmp_pat
             wait_for_link(edge, "up", away=0)
             until(lambda: sub.messages()[-1][2]["q"] == "good", sub.said)
             assert acknowledged(paho, "plant/2", "x") == 0
+
+
+def test_a_circle_of_upstreams_is_opened_by_one_of_its_nodes(tmp_path):
+    with Cut() as way, Node(folder(tmp_path, "c"), more=edge_table(way.address)) as c:
+        with Node(folder(tmp_path, "b"), more=edge_table(edge_of(c))) as b:
+            with Node(folder(tmp_path, "a"), more=edge_table(edge_of(b))) as a:
+                nodes = (a, b, c)
+
+                def states():
+                    return sorted(link(node)["state"] for node in nodes)
+
+                until(lambda: states() == ["away", "up", "up"], states)
+                way.lead_to(a)
+                until(lambda: states() == ["circle", "up", "up"], states)
+                opened = next(node for node in nodes if link(node)["state"] == "circle")
+                assert link(opened)["why"].count("test") == 4, link(opened)
+                assert "the upstreams form a circle" in tieline("status", "--http", opened.http).stdout
+                assert any("form a circle" in detail for detail in opened.request("/healthz")[1]["detail"])
+                assert 'tieline_edge_link{state="circle"} 1' in opened.request("/metrics")[1]
+                assert opened.request("/v1/publish", {"topic": "plant/x", "payload": 1})[0] == 503
+                way.cut()
+                until(lambda: states() == ["away", "up", "up"], states)
+                assert c.request("/v1/status")[1]["edge"]["state"] == "away"
 
 
 def test_the_second_upstream_is_used_while_the_first_is_away(tmp_path, core):

@@ -1,6 +1,6 @@
 //! A topic's new state, on its way to its subscribers.
 
-use crate::{Point, PublishedPoint, Quality, Topic};
+use crate::{Point, PublishedPoint, Quality, Topic, Value};
 use alloc::sync::Arc;
 use bytes::Bytes;
 
@@ -35,6 +35,20 @@ impl Body {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.published().is_some_and(Bytes::is_empty)
+    }
+
+    /// Bytes of the value, without quality and time of a point of the node.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        match self {
+            Self::Published(point) => point.payload().len(),
+            Self::Opaque(bytes) => bytes.len(),
+            Self::Point(point) => match &point.value {
+                Value::Text(text) => text.len(),
+                Value::Bytes(bytes) => bytes.len(),
+                Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8,
+            },
+        }
     }
 
     /// The bytes as a publisher sent them; none of a point of the node.

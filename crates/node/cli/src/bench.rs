@@ -2,6 +2,7 @@
 
 pub mod args;
 mod delay;
+mod edges;
 mod fanout;
 mod field;
 
@@ -20,6 +21,7 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
     match verb {
         BenchVerb::Dnp3(args) => bench_dnp3(&args)?,
         BenchVerb::Delay(args) => delay::bench_delay(args)?,
+        BenchVerb::Edges(args) => edges::bench_edges(args)?,
         BenchVerb::Fanout(args) => fanout::bench_fanout(args)?,
         BenchVerb::Field(args) => field::bench_field(args)?,
         BenchVerb::Bus { devices, points, listeners, rounds, json } => {

@@ -8,9 +8,10 @@
 //! when the update was due. Each subscriber compares every value with what must have been published and knows which
 //! come twice; a run that lost one is not valid.
 //!
-//! Read first: `plan.rs`, then `trial.rs`; `reconnect.rs` is an experiment of its own.
+//! Read first: `plan.rs`, then `trial.rs`; `reconnect.rs` and `edges/` are experiments of their own.
 
 mod charts;
+pub mod edges;
 mod floor;
 mod hold;
 mod listen;

@@ -56,9 +56,7 @@ impl Player {
 
     /// Lets all others have the processor first: it plays what would be on other machines.
     pub fn stand_back(&self) -> Result<()> {
-        let Some(child) = &self.child else { return Ok(()) };
-        let process = rustix::process::Pid::from_child(child);
-        rustix::process::setpriority_process(Some(process), NICE_LAST).context("the priority of a part")
+        self.child.as_ref().map_or(Ok(()), stand_back)
     }
 
     /// Tells it a line.
@@ -94,6 +92,12 @@ impl Drop for Player {
             let _ = child.wait();
         }
     }
+}
+
+/// Lets all other processes have the processor first.
+pub fn stand_back(child: &Child) -> Result<()> {
+    let process = rustix::process::Pid::from_child(child);
+    rustix::process::setpriority_process(Some(process), NICE_LAST).context("the priority of a part")
 }
 
 fn listen(output: impl std::io::Read + Send + 'static) -> Receiver<String> {

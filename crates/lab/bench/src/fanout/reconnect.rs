@@ -4,7 +4,7 @@
 //! their values that were due in that time beside the p99 of those that were due before. Those that come back would be
 //! other machines: here they have the processor after the server and the others.
 
-use super::listen::{ListenRole, Window, play_connected};
+use super::listen::{ListenRole, Told, Window, play_connected};
 use super::plan::Plan;
 use super::player::Player;
 use super::publish::{Publisher, now_us};
@@ -45,7 +45,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
 /// How long they may take: so many times the seconds of a measurement.
 const LIMIT_SPANS: u64 = 8;
 /// Latencies are told apart by so many µs.
-const EVERY_US: u64 = 50_000;
+pub const EVERY_US: u64 = 50_000;
 /// Connections that are begun before it is looked which of them were made.
 const BEGIN_GROUP: usize = 64;
 /// How long after it failed a connection is tried again.
@@ -170,7 +170,7 @@ fn storm(transport: Transport, plan: Plan, returning: usize, options: &Options) 
     let durability = options.durabilities.first().copied().unwrap_or_default();
     let shards = options.shards.first().copied().unwrap_or(1);
     let program = options.program.as_deref();
-    let purpose = Purpose { program, plan: &plan, sessions, transport, durability, shards };
+    let purpose = Purpose { program, plan: &plan, sessions, transport, durability, shards, upstream: None };
     let server = Server::start(Kind::Tieline, &purpose)?;
     let mut publisher = Publisher::connect(Speech::Mqtt, server.address, options.retain)?;
     publisher.load(&plan)?;
@@ -193,7 +193,7 @@ fn storm(transport: Transport, plan: Plan, returning: usize, options: &Options) 
     sleep_until(storm_us);
     let [guests] = &guests;
     let back: Back = guests.told()?;
-    let mut told = super::listen::Told::default();
+    let mut told = Told::default();
     for listener in &listeners {
         told.add(listener.told()?);
     }
@@ -201,11 +201,16 @@ fn storm(transport: Transport, plan: Plan, returning: usize, options: &Options) 
     told.check(plan.events_between(from_us - start_us, end_us - start_us))?;
     let limit_s = LIMIT_SPANS * before_us / 1_000_000;
     ensure!(back.count == returning, "{} of {returning} were back after {limit_s} s", back.count);
-    let intervals = |us: u64| usize::try_from(us.div_ceil(EVERY_US)).unwrap_or(usize::MAX);
-    let (calm, over) = (intervals(before_us), intervals(before_us + back.last_us));
-    let between = |from: usize, to: usize| told.latency_us.get(from..to).unwrap_or_default().concat();
-    let (before, meanwhile) = (between(0, calm), between(calm, over));
+    let [before, meanwhile] = before_and_meanwhile(&told, before_us, before_us + back.last_us);
     Ok(Storm { back, before, meanwhile, before_s: number(before_us) / 1e6 })
+}
+
+/// Latencies of what was due before something began, and from then until it was over, both in µs after the first that counts;
+/// intervals are of [`EVERY_US`].
+pub fn before_and_meanwhile(told: &Told, begins_us: u64, over_us: u64) -> [Vec<(u64, u64)>; 2] {
+    let intervals = |us: u64| usize::try_from(us.div_ceil(EVERY_US)).unwrap_or(usize::MAX);
+    let (calm, over) = (intervals(begins_us), intervals(over_us));
+    [0..calm, calm..over].map(|range| told.latency_us.get(range).unwrap_or_default().concat())
 }
 
 /// Subscribers that come back.

@@ -1,12 +1,13 @@
 //! The servers that are compared, each as a process of its own that one run starts and ends.
 
 use super::plan::Plan;
+use super::player::stand_back;
 use super::speech::Speech;
 use super::transport::{Credentials, Door, Transport};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -82,8 +83,10 @@ impl Kind {
 /// A server that runs. Dropped, it is ended.
 pub struct Server {
     _folder: TempDir,
-    node: Option<Node>,
+    _node: Option<Node>,
     child: Option<Child>,
+    /// Where ours answers HTTP.
+    http: Option<SocketAddr>,
     /// Where the publisher comes in.
     pub address: SocketAddr,
     /// Where subscribers do.
@@ -138,6 +141,27 @@ pub struct Purpose<'a> {
     pub durability: Durability,
     /// Threads that have the sockets, where the server is ours; 1 is the bus itself.
     pub shards: usize,
+    /// Whose edge it is, where it is one.
+    pub upstream: Option<Upstream>,
+}
+
+/// What an edge mirrors: all topics of another node of ours.
+#[derive(Clone, Copy, Debug)]
+pub struct Upstream {
+    /// Where that one is.
+    pub address: SocketAddr,
+    /// Which of its edges this is.
+    pub number: usize,
+}
+
+impl Upstream {
+    /// The table of a configuration.
+    fn table(self) -> String {
+        let Self { address, number } = self;
+        format!(
+            "[edge]\nupstream = \"mqtt://{address}\"\nclient_id = \"edge-{number}\"\nkeep = [\"#\"]\nretry_max = \"250ms\"\nsilence = \"2s\"\n"
+        )
+    }
 }
 
 impl Server {
@@ -160,7 +184,7 @@ impl Server {
     }
 
     fn start_ours(folder: TempDir, purpose: &Purpose<'_>) -> Result<Self> {
-        let Purpose { program, plan, sessions, transport, durability, shards } = *purpose;
+        let Purpose { program, plan, sessions, transport, durability, shards, upstream } = *purpose;
         let (door, member) = match transport {
             Transport::Tcp => ("", "mqtt"),
             Transport::Tls => (
@@ -171,10 +195,11 @@ impl Server {
         };
         let text = format!(
             "[node]\nworkers = {shards}\n[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n\
-             durability = \"{}\"\nsessions_max = {}\ntopics_max = {}\n{door}",
+             durability = \"{}\"\nsessions_max = {}\ntopics_max = {}\n{door}{}",
             durability.word(),
             sessions + SESSIONS_OTHER,
             plan.topics + 1000,
+            upstream.map(Upstream::table).unwrap_or_default(),
         );
         let Some(program) = program else {
             let config = config::from_text("bench.toml", &text, folder.path())?;
@@ -185,7 +210,8 @@ impl Server {
                 Transport::Ws => node.mqtt_websocket(),
             };
             let door = door_at(address.context("the node does not listen")?, transport, &folder);
-            return Ok(Self { address: node.mqtt(), door, _folder: folder, node: Some(node), child: None });
+            let (address, http) = (node.mqtt(), Some(node.http()));
+            return Ok(Self { address, door, http, _folder: folder, _node: Some(node), child: None });
         };
         let file = folder.path().join("bench.toml");
         std::fs::write(&file, text)?;
@@ -198,11 +224,11 @@ impl Server {
         }
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
         let door = door_at(unknown, transport, &folder);
-        let mut server = Self { _folder: folder, node: None, child: Some(child), address: unknown, door };
+        let mut server = Self { _folder: folder, _node: None, child: Some(child), http: None, address: unknown, door };
         let hello: Value = serde_json::from_str(&line).context("the node did not start")?;
         let said =
             |member: &str| hello[member].as_str().context("the node says no address")?.parse().context("an address");
-        (server.address, server.door.address) = (said("mqtt")?, said(member)?);
+        (server.address, server.door.address, server.http) = (said("mqtt")?, said(member)?, Some(said("http")?));
         Ok(server)
     }
 
@@ -245,7 +271,7 @@ impl Server {
         let mut command = Command::new(path);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let door = door_at(entry, transport, &folder);
-        let server = Self { _folder: folder, node: None, child: Some(command.spawn()?), address, door };
+        let server = Self { _folder: folder, _node: None, child: Some(command.spawn()?), http: None, address, door };
         let began = Instant::now();
         while TcpStream::connect(address).and_then(|_| TcpStream::connect(entry)).is_err() {
             if began.elapsed() > PATIENCE {
@@ -256,9 +282,19 @@ impl Server {
         Ok(server)
     }
 
-    /// Where ours answers HTTP, where it runs in this process.
-    pub fn http(&self) -> Option<SocketAddr> {
-        self.node.as_ref().map(Node::http)
+    /// What ours says of itself: the value of a metric.
+    pub fn metric(&self, name: &str) -> Result<f64> {
+        let mut stream = TcpStream::connect(self.http.context("the server is not ours")?)?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let value = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Ok(value.with_context(|| format!("there is no metric {name}"))?.trim().parse()?)
+    }
+
+    /// Lets all others have the processor first: it stands for another machine.
+    pub fn stand_back(&self) -> Result<()> {
+        self.child.as_ref().map_or(Ok(()), stand_back)
     }
 
     /// The process that it runs in.

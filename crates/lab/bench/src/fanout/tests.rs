@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn options() -> Options {
+pub fn options() -> Options {
     Options {
         subscribers: vec![8],
         topics: 40,

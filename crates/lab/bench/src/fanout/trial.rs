@@ -151,7 +151,9 @@ fn run_server(setting: Setting, plan: Plan, options: &Options) -> Result<Trial> 
     let Setting { kind, transport, stalled: stalled_count, durability, shards, .. } = setting;
     let sessions = plan.subscribers + stalled_count;
     let program = options.program.as_deref();
-    let server = Server::start(kind, &Purpose { program, plan: &plan, sessions, transport, durability, shards })?;
+    let upstream = None;
+    let purpose = Purpose { program, plan: &plan, sessions, transport, durability, shards, upstream };
+    let server = Server::start(kind, &purpose)?;
     let held = options.quota.filter(|_| kind == Kind::Tieline);
     let threads = if shards > 1 { SOCKET_THREADS } else { BUS_THREAD };
     let _quota = held.map(|share| Quota::of(server.process(), threads, share)).transpose()?;
@@ -224,7 +226,7 @@ fn run_floor(plan: &Plan, options: &Options) -> Result<Trial> {
 }
 
 /// When values count, in µs after the first: once all is warm.
-fn window(plan: &Plan, delta: bool, options: &Options) -> Window {
+pub fn window(plan: &Plan, delta: bool, options: &Options) -> Window {
     let span_us = u64::try_from(options.span.as_micros()).unwrap_or(u64::MAX);
     // With deltas every subscriber must have values of every topic before what comes is what comes ever after.
     let rounds = plan.form.updates_to_settle();

@@ -79,6 +79,7 @@ fn upstream(edge: &Json) -> (String, String) {
     let topics = format!("{} with values", count(whole(&edge["topics"]), "topic"));
     let link = match state.as_str() {
         "up" => format!("{at} is up, {topics}"),
+        "circle" => format!("{at}: {why}"),
         "away" => format!("{at} is away: {why}; {topics}, {} from before", edge["away"]),
         _ => format!("{state}: no upstream has answered yet"),
     };

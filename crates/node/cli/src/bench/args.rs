@@ -1,6 +1,7 @@
 //! What the experiments are told on the command line.
 
 use super::delay::DelayArgs;
+use super::edges::EdgesArgs;
 use super::fanout::FanoutArgs;
 use super::field::FieldArgs;
 use clap::{Args, Subcommand, ValueEnum};
@@ -16,6 +17,8 @@ pub enum BenchVerb {
     Delay(DelayArgs),
     /// Many subscribers of many topics, beside the installed peers and raw writes
     Fanout(FanoutArgs),
+    /// Edges that mirror a core for its subscribers, beside the core itself
+    Edges(EdgesArgs),
     /// Polled devices: reads, memory, a whole node, beside bare sockets and tokio-modbus
     Field(FieldArgs),
     /// Time from publish until every listener has all points of all devices

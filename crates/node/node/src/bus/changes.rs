@@ -1,6 +1,5 @@
 //! What has changed in the tree and was not sent to a live feed: topics, not values, so that a reader that is slow gets the newest.
 
-use super::state::bytes_of;
 use super::view::write_body;
 use crate::access::ReadFilter;
 use std::collections::HashSet;
@@ -145,7 +144,7 @@ fn fitting(updates: &[View<'_>]) -> usize {
     let mut bytes = 0;
     let fits = |view: &&View<'_>| {
         let room = bytes < MESSAGE_BYTES;
-        bytes += view.topic.len() + bytes_of(view.body);
+        bytes += view.topic.len() + view.body.value_bytes();
         room
     };
     updates.iter().take_while(fits).count()

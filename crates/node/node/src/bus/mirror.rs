@@ -5,16 +5,18 @@
 //! tree ◀──────────────── values ◀─── its reports ◀──────────┘
 //! ```
 //!
-//! A value is kept with the number of losses of the link before it came. When the link is lost, values from before are marked
-//! `away`, a slice a turn; those that come again in the meantime are passed over. A topic that nobody asks for any more is removed:
-//! nothing would tell when its value changes.
+//! When the link is lost, values from before are marked `away`, a slice a turn; those that come again in the meantime are passed
+//! over. A topic that nobody asks for any more is removed: nothing would tell when its value changes.
 
+mod shown;
+
+use self::shown::{Shown, ShownTopics};
 use super::asks::Step;
 use super::fanout::Outgoing;
 use super::retained::PublishMetadata;
-use super::state::{Bus, bytes_of};
+use super::state::Bus;
 use super::upward::Tickets;
-use crate::edge::{EdgeCounters, EdgeHandle, EdgeInput, EdgeNews, EdgeReport, LinkState};
+use crate::edge::{EdgeCounters, EdgeHandle, EdgeInput, EdgeNews, EdgeReport, LinkState, NODES_TOPIC};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,22 +49,11 @@ pub struct Mirror {
     untold: VecDeque<EdgeInput>,
     link: LinkState,
     since: Timestamp,
-    /// How often the link was lost.
-    losses: u32,
-    /// Values of the upstream, by the topic's number.
-    shown: Vec<Option<Shown>>,
+    shown: ShownTopics,
     refused: BTreeMap<Filter, String>,
     pub(super) counts: MirrorCounts,
     /// Messages that went upward.
     pub(super) tickets: Tickets,
-}
-
-/// A value of the upstream.
-#[derive(Clone, Debug)]
-struct Shown {
-    topic: Topic,
-    /// Of [`Mirror::losses`], when it came.
-    losses: u32,
 }
 
 /// What came of the upstream's values.
@@ -110,8 +101,7 @@ impl Mirror {
             untold: VecDeque::new(),
             link: LinkState::Connecting,
             since: Timestamp::default(),
-            losses: 0,
-            shown: Vec::new(),
+            shown: ShownTopics::default(),
             refused: BTreeMap::new(),
             counts: MirrorCounts::default(),
             tickets: Tickets::default(),
@@ -150,37 +140,14 @@ impl Mirror {
         }
     }
 
+    fn counts(&self) -> MirrorCounts {
+        let (topics, away) = self.shown.counts();
+        MirrorCounts { topics, away, upward: (self.tickets.sent, self.tickets.refused), ..self.counts }
+    }
+
     fn timeout(&self, now: Instant) -> Option<Instant> {
         let untold = (!self.untold.is_empty()).then(|| now + UNTOLD_EVERY);
         [self.wants.timeout(), untold].into_iter().flatten().min()
-    }
-
-    /// A value of the upstream is the topic's.
-    fn shows(&mut self, id: TopicId, topic: &Topic) {
-        let at = usize::try_from(id.0).unwrap_or(usize::MAX);
-        if self.shown.len() <= at {
-            self.shown.resize(at + 1, None);
-        }
-        let losses = self.losses;
-        let Some(slot) = self.shown.get_mut(at) else { return };
-        match slot {
-            Some(shown) if shown.topic == *topic => {
-                self.counts.away -= usize::from(shown.losses != losses && self.counts.away > 0);
-                shown.losses = losses;
-            }
-            Some(_) | None => {
-                self.counts.topics += usize::from(slot.is_none());
-                *slot = Some(Shown { topic: topic.clone(), losses });
-            }
-        }
-    }
-
-    fn forget(&mut self, id: TopicId) {
-        let slot = usize::try_from(id.0).ok().and_then(|at| self.shown.get_mut(at));
-        if let Some(shown) = slot.and_then(Option::take) {
-            self.counts.topics -= 1;
-            self.counts.away -= usize::from(shown.losses != self.losses && self.counts.away > 0);
-        }
     }
 }
 
@@ -197,11 +164,19 @@ impl Bus {
         self.publish_link(now, &state);
     }
 
+    /// Says from which nodes the values here are, to those who have them from this one.
+    fn publish_nodes(&mut self, now: Now, nodes: &[String]) {
+        let names = serde_json::Value::from(nodes).to_string();
+        if let Ok(topic) = Topic::new(NODES_TOPIC) {
+            self.apply_value(now, topic, Body::Opaque(names.into()), true);
+        }
+    }
+
     fn publish_link(&mut self, now: Now, state: &LinkState) {
         let quality = match state {
             LinkState::Up { .. } => Quality::GOOD,
             LinkState::Connecting => Quality::INITIAL,
-            LinkState::Away { .. } => Quality::AWAY,
+            LinkState::Circle { .. } | LinkState::Away { .. } => Quality::AWAY,
         };
         let time = self.mirror.as_deref().map_or(now.utc, |mirror| mirror.since);
         let point = Point { value: Value::Text(state.name().into()), quality, time };
@@ -226,7 +201,7 @@ impl Bus {
             link: (mirror.link.clone(), mirror.since),
             filters: mirror.wants.counts(),
             refused: mirror.refused.iter().map(|(filter, why)| (filter.clone(), why.clone())).collect(),
-            counts: MirrorCounts { upward: (mirror.tickets.sent, mirror.tickets.refused), ..mirror.counts },
+            counts: mirror.counts(),
             counters: Arc::clone(&mirror.handle.counters),
             sockets: Arc::clone(&mirror.handle.sockets),
         })
@@ -293,7 +268,10 @@ impl Bus {
                     self.show(now, message.topic.clone(), body, (Some(message), None), retain);
                 }
                 EdgeNews::Link(state) => self.link_changed(now, state),
+                EdgeNews::Removed(topic) => self.removed_above(now, &topic),
+                EdgeNews::Again => self.comes_again(),
                 EdgeNews::CaughtUp => self.caught_up(),
+                EdgeNews::Nodes(nodes) => self.publish_nodes(now, &nodes),
                 EdgeNews::Refused(filter, why) => self.filter_refused(filter, why),
                 EdgeNews::Answer { ticket, refused } => self.answered_above(now, ticket, refused),
             }
@@ -318,8 +296,7 @@ impl Bus {
         }
         mirror.link = state.clone();
         if is_lost {
-            mirror.losses = mirror.losses.wrapping_add(1);
-            mirror.counts.away = mirror.counts.topics;
+            mirror.shown.doubt();
             mirror.refused.clear();
         }
         self.publish_link(now, &state);
@@ -372,11 +349,11 @@ impl Bus {
             return;
         };
         match applied.change {
-            Change::Stored => mirror.shows(applied.topic, &topic),
-            Change::Cleared => mirror.forget(applied.topic),
+            Change::Stored => mirror.shown.show(applied.topic, &topic),
+            Change::Cleared => mirror.shown.forget(applied.topic),
             Change::Passed => {}
         }
-        self.statistics.count(applied.topic, &topic, bytes_of(&body));
+        self.statistics.count(applied.topic, &topic, body.value_bytes());
         self.deltas.update_ready(applied, self.tree.replaced(), &body, ready);
         self.note(now, &topic, &applied, &body, None);
         match applied.change {
@@ -399,37 +376,51 @@ impl Bus {
         }
     }
 
+    /// The upstream has removed a value and published no message: nor is one published here.
+    fn removed_above(&mut self, now: Now, topic: &Topic) {
+        let (Some(id), Some(mirror)) = (self.tree.find(topic), self.mirror.as_deref_mut()) else { return };
+        if mirror.shown.has(id, topic) {
+            mirror.shown.forget(id);
+            self.remove_value(now, topic);
+        }
+    }
+
+    /// All that the upstream has comes once more.
+    fn comes_again(&mut self) {
+        if let Some(mirror) = self.mirror.as_deref_mut() {
+            mirror.shown.doubt();
+        }
+    }
+
     /// Works through all values of the upstream, a slice a turn.
     fn work_through(&mut self, mut step: impl FnMut(&mut Self, Now, TopicId, Shown) + 'static) {
         let mut at = 0;
         let ask = move |bus: &mut Self, now| {
             let Some(mirror) = bus.mirror.as_deref() else { return Step::Done };
-            let end = mirror.shown.len().min(at + STEP);
-            let some: Vec<_> = (at..end).filter_map(|at| Some((at, mirror.shown.get(at)?.clone()?))).collect();
-            for (at, shown) in some {
-                let id = TopicId(u32::try_from(at).unwrap_or(u32::MAX));
+            let (some, next) = mirror.shown.slice(at, STEP);
+            for (id, shown) in some {
                 // The number may be another topic's by now.
                 let is_there = bus.tree.view(id).is_some_and(|view| *view.topic == shown.topic);
                 if is_there {
                     step(bus, now, id, shown);
                 } else if let Some(mirror) = bus.mirror.as_deref_mut() {
-                    mirror.forget(id);
+                    mirror.shown.forget(id);
                 }
             }
-            at = end;
-            let is_over = bus.mirror.as_deref().is_none_or(|mirror| at >= mirror.shown.len());
-            if is_over { Step::Done } else { Step::Again }
+            let Some(next) = next else { return Step::Done };
+            at = next;
+            Step::Again
         };
         self.ask_on(&USER.into(), Box::new(ask));
     }
 
     /// All that the upstream has has come again: what has not is there no more.
     fn caught_up(&mut self) {
-        let Some(losses) = self.mirror.as_deref().map(|mirror| mirror.losses) else { return };
+        let Some(doubts) = self.mirror.as_deref().map(|mirror| mirror.shown.doubts()) else { return };
         self.work_through(move |bus, now, id, shown| {
             let Some(mirror) = bus.mirror.as_deref_mut() else { return };
-            if mirror.losses == losses && shown.losses != losses {
-                mirror.forget(id);
+            if mirror.shown.doubts() == doubts && mirror.shown.is_late(&shown) {
+                mirror.shown.forget(id);
                 bus.apply_node(now, shown.topic, Body::empty(), true);
             }
         });
@@ -439,14 +430,14 @@ impl Bus {
     fn remove_unwanted(&mut self, now: Now, id: TopicId, shown: Shown) {
         let Some(mirror) = self.mirror.as_deref_mut() else { return };
         if !mirror.wants.asks_for(&shown.topic) {
-            mirror.forget(id);
+            mirror.shown.forget(id);
             self.remove_value(now, &shown.topic);
         }
     }
 
     /// Marks a value that did not come again since the link was lost.
     fn mark_away(&mut self, now: Now, id: TopicId, shown: Shown) {
-        let is_late = self.mirror.as_deref().is_some_and(|mirror| shown.losses != mirror.losses);
+        let is_late = self.mirror.as_deref().is_some_and(|mirror| mirror.shown.is_late(&shown));
         let Some(view) = self.tree.view(id).filter(|_| is_late) else { return };
         let point = match view.body {
             Body::Point(point) => point.clone(),

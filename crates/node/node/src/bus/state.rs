@@ -36,7 +36,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
+use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update};
 use tieline_mqtt::{DeliverError, Message, Qos};
 use tieline_net::{Shard, SocketShards};
 use tieline_topics::{Applied, Change, Limits, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
@@ -258,7 +258,7 @@ impl Bus {
         self.look_at(now, &topic, &body);
         match self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain) {
             Ok(applied) => {
-                self.statistics.count(applied.topic, &topic, bytes_of(&body));
+                self.statistics.count(applied.topic, &topic, body.value_bytes());
                 if retain {
                     self.retained.forget(&topic);
                 }
@@ -472,19 +472,6 @@ impl Bus {
     #[must_use]
     pub const fn recorder(&self) -> &Recorder<Receipt> {
         &self.recorder
-    }
-}
-
-/// Bytes of a value; of a point the text or bytes that it holds, and 8 where it is a number.
-pub(super) fn bytes_of(body: &Body) -> usize {
-    match body {
-        Body::Published(point) => point.payload().len(),
-        Body::Opaque(bytes) => bytes.len(),
-        Body::Point(point) => match &point.value {
-            Value::Text(text) => text.len(),
-            Value::Bytes(bytes) => bytes.len(),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8,
-        },
     }
 }
 

@@ -23,6 +23,8 @@ pub struct EdgeConfig {
     pub topics: Vec<Filter>,
     /// Those of them that are shown although no client asks for them.
     pub keep: Vec<Filter>,
+    /// The node's name.
+    pub node_name: String,
     /// The name of the node's session at the upstream.
     pub client_id: String,
     /// As whom the node comes.
@@ -99,6 +101,7 @@ pub(super) fn read_edge(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Pat
         upstreams,
         topics,
         keep,
+        node_name: name.to_owned(),
         client_id,
         user,
         password_file,

@@ -1,5 +1,6 @@
 //! What the session at the upstream says, and what it is told.
 
+use super::chain::{Chain, NODES_TOPIC};
 use super::inbox::Inbox;
 use super::{EdgeCounters, EdgeInput, EdgeNews, LinkState};
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use tieline_delta::{
 };
 use tieline_mqtt::{
     ClientEnd, ClientEvent, ClientSession, Message, PacketId, Properties, Property, PublishOutcome, Qos, ReasonCode,
-    Received, SubscriptionOptions, Text,
+    Received, RetainHandling, SubscriptionOptions, Text,
 };
 use tieline_net::{Closed, Owner, Session};
 
@@ -27,7 +28,12 @@ pub type Upward = Session<ClientSession>;
 const FILTERS_MAX: usize = 256;
 /// What is told of a client's message that cannot go upward.
 const AWAY: &str = "the upstream is away";
+const CIRCLE: &str = "the upstream has its values from this node: see tieline status";
 const MAYBE: &str = "the connection to the upstream was lost before it answered: it may have the message";
+
+/// Topics whose values were removed without a message, and what says that some were not told.
+const REMOVED: &str = "$topics/removed/";
+const ANEW_TOPIC: &str = "$topics/anew";
 
 /// What stands between the session and the bus.
 pub struct Desk {
@@ -35,8 +41,11 @@ pub struct Desk {
     counters: Arc<EdgeCounters>,
     codecs: Codecs,
     receiver: Receiver,
+    /// The topics that are the upstream's.
+    topics: Vec<Filter>,
     /// What is wanted.
     filters: BTreeSet<Filter>,
+    chain: Chain,
     /// SUBSCRIBE under way.
     asked: HashMap<PacketId, Vec<Filter>>,
     /// Filters that the upstream has refused.
@@ -45,29 +54,33 @@ pub struct Desk {
     tickets: HashMap<u64, u64>,
     /// The upstream that is tried, or that is connected.
     upstream: String,
-    is_up: bool,
-    /// Connections so far.
-    connection: u64,
+    /// Whether the session was let in.
+    is_connected: bool,
+    /// Times that all last values were asked for.
+    asked_all: u64,
     /// Why the connection has ended, or did not come about.
     why: String,
 }
 
 impl Desk {
-    /// Nothing is wanted.
+    /// Nothing is wanted of the `topics` that are the upstream's.
     #[must_use]
-    pub fn new(inbox: &Rc<RefCell<Inbox>>, counters: Arc<EdgeCounters>) -> Self {
+    pub fn new(inbox: &Rc<RefCell<Inbox>>, counters: Arc<EdgeCounters>, topics: Vec<Filter>, chain: Chain) -> Self {
+        inbox.borrow_mut().push(EdgeNews::Nodes(chain.said()));
         Self {
             inbox: Rc::clone(inbox),
             counters,
             codecs: Codecs::built_in(),
             receiver: receiver(),
+            topics,
             filters: BTreeSet::new(),
+            chain,
             asked: HashMap::new(),
             refused: BTreeSet::new(),
             tickets: HashMap::new(),
             upstream: String::new(),
-            is_up: false,
-            connection: 0,
+            is_connected: false,
+            asked_all: 0,
             why: String::new(),
         }
     }
@@ -105,8 +118,16 @@ impl Desk {
     pub fn away(&mut self, why: &str) -> bool {
         let why = if self.why.is_empty() { why.to_owned() } else { std::mem::take(&mut self.why) };
         tracing::warn!(upstream = self.upstream, why, "the upstream is away");
+        if self.chain.clear() {
+            self.tell(EdgeNews::Nodes(self.chain.said()));
+        }
         self.tell(EdgeNews::Link(LinkState::Away { upstream: self.upstream.clone(), why }));
-        std::mem::take(&mut self.is_up)
+        std::mem::take(&mut self.is_connected)
+    }
+
+    /// Whether topics of the upstream are taken, and messages go there.
+    fn is_up(&self) -> bool {
+        self.is_connected && self.chain.circle().is_none()
     }
 
     fn tell(&self, news: EdgeNews) {
@@ -115,8 +136,31 @@ impl Desk {
 
     fn ask(&mut self, session: &Upward, filters: &[Filter]) {
         // Without a connection, all are asked for by the next one.
-        if self.is_up {
+        if self.is_up() {
             self.subscribe(session, filters, None);
+        }
+    }
+
+    /// Asks for all that is wanted, and to be told when all last values have been sent.
+    fn subscribe_all(&mut self, session: &Upward) {
+        self.asked_all += 1;
+        let (all, word): (Vec<Filter>, _) = (self.filters.iter().cloned().collect(), self.asked_all.to_string());
+        self.subscribe(session, &all, Some(&word));
+    }
+
+    /// Asks for what the upstream says of itself: which nodes are above it, and which values it removes without a message. What it
+    /// does not let this node have, it does without.
+    fn subscribe_aside(&self, session: &Upward) {
+        let removed = self.topics.iter().map(|filter| format!("{REMOVED}{filter}"));
+        let removed = removed.filter_map(|filter| Some((Filter::new(&filter).ok()?, RetainHandling::Never)));
+        let nodes = Filter::new(NODES_TOPIC).ok().map(|filter| (filter, RetainHandling::Always));
+        let wanted: Vec<_> = nodes
+            .into_iter()
+            .chain(removed)
+            .map(|(filter, retain_handling)| (filter, SubscriptionOptions { retain_handling, ..Default::default() }))
+            .collect();
+        for wanted in wanted.chunks(FILTERS_MAX) {
+            let _ = session.with(|m, _| m.subscribe(wanted, None));
         }
     }
 
@@ -143,19 +187,20 @@ impl Desk {
         if self.refused.remove(filter) {
             self.tell(EdgeNews::Refused(filter.clone(), None));
         }
-        if self.is_up {
+        if self.is_up() {
             let _ = session.with(|m, _| m.unsubscribe(core::slice::from_ref(filter)));
         }
     }
 
     fn publish(&mut self, session: &Upward, ticket: u64, message: Message, (qos, retain): (Qos, bool)) {
-        let token = match self.is_up {
+        let token = match self.is_up() {
             true => session.with(|m, _| m.publish(message, qos, retain)).ok(),
             false => None,
         };
+        let why = if self.chain.circle().is_some() { CIRCLE } else { AWAY };
         match token {
             Some(token) => drop(self.tickets.insert(token, ticket)),
-            None => self.answer(ticket, Some((ReasonCode::ImplementationSpecificError, AWAY.to_owned()))),
+            None => self.answer(ticket, Some((ReasonCode::ImplementationSpecificError, why.to_owned()))),
         }
     }
 
@@ -164,13 +209,63 @@ impl Desk {
     }
 
     fn connected(&mut self, session: &Upward) {
-        self.is_up = true;
+        self.is_connected = true;
         EdgeCounters::add(&self.counters.connected, 1);
         tracing::info!(upstream = self.upstream, filters = self.filters.len(), "the upstream is there");
         self.tell(EdgeNews::Link(LinkState::Up { upstream: self.upstream.clone() }));
-        self.connection += 1;
-        let (all, word): (Vec<Filter>, _) = (self.filters.iter().cloned().collect(), self.connection.to_string());
-        self.subscribe(session, &all, Some(&word));
+        self.subscribe_aside(session);
+        self.subscribe_all(session);
+    }
+
+    /// The upstream has said which nodes are above it.
+    fn chained(&mut self, session: &Upward, payload: &[u8]) {
+        let was_up = self.is_up();
+        if !self.chain.set_above(payload) {
+            return;
+        }
+        self.tell(EdgeNews::Nodes(self.chain.said()));
+        let upstream = self.upstream.clone();
+        match self.chain.circle() {
+            Some(nodes) => {
+                tracing::error!(
+                    upstream,
+                    ?nodes,
+                    "the upstreams form a circle: this node takes nothing of its upstream"
+                );
+                self.tell(EdgeNews::Link(LinkState::Circle { upstream, nodes }));
+                if was_up && !self.filters.is_empty() {
+                    let all: Vec<Filter> = self.filters.iter().cloned().collect();
+                    let _ = session.with(|m, _| m.unsubscribe(&all));
+                }
+            }
+            None if was_up => {}
+            None => {
+                tracing::info!(upstream, "the upstreams form no circle any more");
+                self.tell(EdgeNews::Link(LinkState::Up { upstream }));
+                self.subscribe_all(session);
+            }
+        }
+    }
+
+    /// What the upstream says of itself, and no value; false where it is none of that.
+    fn is_aside(&mut self, session: &Upward, Message { topic, payload, .. }: &Message) -> bool {
+        if **topic == *CAUGHT_UP_TOPIC {
+            if *payload == self.asked_all.to_string() {
+                self.tell(EdgeNews::CaughtUp);
+            }
+        } else if **topic == *NODES_TOPIC {
+            self.chained(session, payload);
+        } else if **topic == *ANEW_TOPIC {
+            self.tell(EdgeNews::Again);
+            self.subscribe_all(session);
+        } else if let Some(removed) = topic.strip_prefix(REMOVED) {
+            if let Ok(topic) = Topic::new(removed) {
+                self.tell(EdgeNews::Removed(topic));
+            }
+        } else {
+            return false;
+        }
+        true
     }
 
     fn subscribed(&mut self, packet_id: PacketId, reasons: &[ReasonCode], properties: &Properties) {
@@ -209,10 +304,8 @@ impl Desk {
     }
 
     fn message(&mut self, session: &Upward, received: Received) {
-        if *received.message.topic == *CAUGHT_UP_TOPIC {
-            if received.message.payload == self.connection.to_string() {
-                self.tell(EdgeNews::CaughtUp);
-            }
+        // What was on its way when it was no longer asked for is not taken.
+        if self.is_aside(session, &received.message) || !self.is_up() {
             return;
         }
         let before = self.receiver.stats();
@@ -242,6 +335,7 @@ impl Desk {
                 self.value(&received, topic, body, (is_delta, ready.take()));
             }
         }
+        self.inbox.borrow_mut().hold(session);
     }
 
     /// Tells of a value or a message. Payloads are read here, and not on the bus.

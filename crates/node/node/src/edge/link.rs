@@ -4,6 +4,7 @@
 //! waits. A connection that was lost begins with the first again. Password and TLS files are read for each attempt: what is
 //! renewed holds from then on.
 
+use super::chain::Chain;
 use super::desk::{Desk, Front, Upward};
 use super::inbox::Inbox;
 use super::{EdgeCounters, EdgeInput, EdgeReport};
@@ -39,8 +40,9 @@ pub async fn run<I: From<EdgeReport> + Send + 'static>(
     let limits = Limits { unsent_bytes_max: UNSENT_BYTES_MAX, ..Limits::default() };
     let session = Session::new(&shard, ClientSession::new(session_config(&config)), limits);
     let inbox = Rc::new(RefCell::new(Inbox::new(Arc::clone(&counters))));
-    let desk = Rc::new(RefCell::new(Desk::new(&inbox, counters)));
-    tokio::task::spawn_local(hand_over(inbox, reports));
+    let chain = Chain::new(&config.node_name, RandomState::new().hash_one(1));
+    let desk = Rc::new(RefCell::new(Desk::new(&inbox, counters, config.topics.clone(), chain)));
+    tokio::task::spawn_local(hand_over(session.clone(), inbox, reports));
     let (of, clerk) = (session.clone(), Rc::clone(&desk));
     tokio::task::spawn_local(async move {
         let mut inputs = Vec::with_capacity(INPUTS_A_TURN);
@@ -53,10 +55,11 @@ pub async fn run<I: From<EdgeReport> + Send + 'static>(
 }
 
 /// Hands over what came, as fast as the bus takes it.
-async fn hand_over<I: From<EdgeReport>>(inbox: Rc<RefCell<Inbox>>, reports: mpsc::Sender<I>) {
+async fn hand_over<I: From<EdgeReport>>(session: Upward, inbox: Rc<RefCell<Inbox>>, reports: mpsc::Sender<I>) {
     let ready = inbox.borrow().ready();
     loop {
         let news = inbox.borrow_mut().take();
+        inbox.borrow_mut().hold(&session);
         if news.is_empty() {
             ready.notified().await;
         } else if reports.send(EdgeReport(news).into()).await.is_err() {

@@ -12,9 +12,12 @@
 //!
 //! Read first: `link.rs`, then `desk.rs`.
 
+mod chain;
 mod desk;
 mod inbox;
 mod link;
+
+pub use chain::NODES_TOPIC;
 
 use crate::config::EdgeConfig;
 use std::sync::Arc;
@@ -71,8 +74,14 @@ pub enum EdgeNews {
         /// Whether it is its topic's value.
         retain: bool,
     },
-    /// All last values of what is asked for have come since the link is up.
+    /// A topic's value was removed, and no message says so.
+    Removed(Topic),
+    /// All last values come once more: what was removed meanwhile is not known.
+    Again,
+    /// All last values of what is asked for have come since the link is up, or since they come once more.
     CaughtUp,
+    /// This node, and those above it whose values it has, by their names.
+    Nodes(Vec<String>),
     /// The upstream does not let this node have what the filter selects, or now it does.
     Refused(Filter, Option<String>),
     /// What became of a client's message.
@@ -98,6 +107,13 @@ pub enum LinkState {
         /// Which upstream.
         upstream: String,
     },
+    /// The upstream has let this node in, and has its values from this node itself: none are taken.
+    Circle {
+        /// Which upstream.
+        upstream: String,
+        /// The nodes of the circle, this one first, each the edge of the next.
+        nodes: Vec<String>,
+    },
     /// It is not up.
     Away {
         /// Which upstream was tried last.
@@ -114,12 +130,13 @@ impl LinkState {
         match self {
             Self::Connecting => "connecting",
             Self::Up { .. } => "up",
+            Self::Circle { .. } => "circle",
             Self::Away { .. } => "away",
         }
     }
 
     /// All words.
-    pub const NAMES: [&'static str; 3] = ["connecting", "up", "away"];
+    pub const NAMES: [&'static str; 4] = ["connecting", "up", "circle", "away"];
 
     /// Whether values come.
     #[must_use]
@@ -143,6 +160,8 @@ pub struct EdgeCounters {
     pub conflated: AtomicU64,
     /// Messages dropped for the same reason.
     pub dropped: AtomicU64,
+    /// Times that the upstream had to wait for the same reason.
+    pub held: AtomicU64,
     /// Connections that the upstream let in.
     pub connected: AtomicU64,
 }

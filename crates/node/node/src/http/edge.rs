@@ -17,7 +17,7 @@ pub(super) struct EdgeShown {
     state: &'static str,
     /// The upstream that is connected, or was tried last; empty before the first attempt has ended
     upstream: String,
-    /// Why it is away
+    /// Why it is not up
     why: String,
     /// When the state began
     #[schemars(extend("format" = "date-time"))]
@@ -47,6 +47,7 @@ impl EdgeShown {
         let (upstream, why) = match link {
             LinkState::Connecting => (String::new(), String::new()),
             LinkState::Up { upstream } => (upstream.clone(), String::new()),
+            LinkState::Circle { upstream, nodes } => (upstream.clone(), circle(nodes)),
             LinkState::Away { upstream, why } => (upstream.clone(), why.clone()),
         };
         let refused = seen.refused.iter();
@@ -66,12 +67,20 @@ impl EdgeShown {
     }
 }
 
+/// Why nothing is taken of an upstream that has its values from this node.
+fn circle(nodes: &[String]) -> String {
+    let names: Vec<&str> =
+        nodes.iter().chain(nodes.first()).map(|node| node.rsplit_once(' ').map_or(&**node, |n| n.0)).collect();
+    format!("the upstreams form a circle: {}; nothing is taken of it", names.join(" → "))
+}
+
 /// What a person may have to see to.
 pub(super) fn trouble(seen: &Seen) -> Vec<String> {
     let Some(mirror) = &seen.mirror else { return Vec::new() };
     let link = match &mirror.link.0 {
         LinkState::Up { .. } => None,
         LinkState::Connecting => Some("edge: the upstream has not answered yet".to_owned()),
+        LinkState::Circle { upstream, nodes } => Some(format!("edge: {upstream}: {}", circle(nodes))),
         LinkState::Away { upstream, why } => Some(format!("edge: {upstream} is away: {why}")),
     };
     let refused = mirror.refused.iter().map(|(filter, why)| format!("edge: the upstream refuses {filter}: {why}"));
@@ -109,4 +118,5 @@ pub(super) fn metrics(e: &mut Exposition, seen: &Seen) {
     let conflated = "Values that newer ones replaced before the bus took them.";
     e.counter("tieline_edge_conflated_total", conflated, of(&counters.conflated));
     e.counter("tieline_edge_dropped_total", "Messages dropped because the bus was busy.", of(&counters.dropped));
+    e.counter("tieline_edge_held_total", "Times that the upstream had to wait for the bus.", of(&counters.held));
 }

@@ -55,6 +55,8 @@ pub struct ClientSession {
     /// PINGREQ was sent, nothing came since: until when.
     ping_deadline: Option<Instant>,
     dropped_full: u64,
+    /// Whether the owner takes no more for now.
+    is_held: bool,
     /// The server's words of the last refusal that had any, and the message that they are of.
     refusal: Option<(u64, Text)>,
 }
@@ -87,6 +89,7 @@ impl ClientSession {
             last_sent: Instant::ZERO,
             ping_deadline: None,
             dropped_full: 0,
+            is_held: false,
             refusal: None,
         }
     }
@@ -189,6 +192,13 @@ impl ClientSession {
         (self.outgoing.pending(), self.outgoing.in_flight())
     }
 
+    /// Takes no input for now, or takes it again: the server then sends no more than the system keeps for the connection. What the
+    /// server owes an answer to may be among what is not taken, so its silence is no fault meanwhile.
+    pub const fn hold_input(&mut self, is_held: bool) {
+        self.is_held = is_held;
+        self.ping_deadline = None;
+    }
+
     /// QoS 0 messages dropped because the queue was full.
     #[must_use]
     pub const fn dropped_full(&self) -> u64 {
@@ -258,6 +268,16 @@ impl ClientSession {
         self.incoming = Incoming::default();
     }
 
+    /// Until when the server must have sent something.
+    fn answer_deadline(&self) -> Option<Instant> {
+        let deadline = match self.phase {
+            Phase::Greeting { deadline } => Some(deadline),
+            Phase::Open => self.ping_deadline,
+            Phase::Idle | Phase::Closed => None,
+        };
+        deadline.filter(|_| !self.is_held)
+    }
+
     /// When PINGREQ is due: at three quarters of the keep alive since anything was sent ([MQTT-3.1.2-20]).
     fn ping_due(&self) -> Option<Instant> {
         let quarters = u64::from(self.keep_alive_s) * 3;
@@ -313,7 +333,7 @@ impl Machine for ClientSession {
             if matches!(self.phase, Phase::Closed | Phase::Idle) {
                 return bytes.len();
             }
-            if !self.events.is_empty() {
+            if !self.events.is_empty() || self.is_held {
                 break;
             }
             match self.decoder.feed(rest) {
@@ -334,12 +354,7 @@ impl Machine for ClientSession {
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        let late = match self.phase {
-            Phase::Greeting { deadline } => Some(deadline),
-            Phase::Open => self.ping_deadline,
-            Phase::Idle | Phase::Closed => None,
-        };
-        if late.is_some_and(|deadline| deadline <= now.mono) {
+        if self.answer_deadline().is_some_and(|deadline| deadline <= now.mono) {
             return self.end(ClientEnd::Silent);
         }
         if self.ping_due().is_some_and(|due| due <= now.mono) {
@@ -376,11 +391,11 @@ impl Machine for ClientSession {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Greeting { deadline } => Some(deadline),
-            Phase::Open => self.ping_deadline.or_else(|| self.ping_due()),
-            Phase::Idle | Phase::Closed => None,
-        }
+        self.answer_deadline().or_else(|| self.ping_due())
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.is_held
     }
 
     fn is_closed(&self) -> bool {

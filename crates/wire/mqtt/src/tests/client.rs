@@ -50,6 +50,27 @@ fn refusal_and_goodbye_carry_the_servers_words() {
 }
 
 #[test]
+fn who_holds_its_input_takes_nothing_and_waits_for_no_answer() {
+    let config = ClientConfig { keep_alive_s: 4, answer_timeout: Duration::from_secs(1), ..ClientConfig::default() };
+    let mut client = open(config, ACCEPTED);
+    events(&mut client);
+    let at = |s: u64| Now { mono: Instant::ZERO + Duration::from_secs(s), ..Now::default() };
+    client.hold_input(true);
+    let message = hex("30 04 0001 74 00");
+    assert_eq!((client.handle_input(at(1), &message), client.is_waiting()), (0, true));
+    // PINGREQ goes out, and its answer may be behind what is not taken.
+    client.handle_timeout(at(3));
+    assert!(matches!(sent(&mut client)[..], [Packet::Pingreq]));
+    assert_eq!(client.timeout(), None);
+    client.handle_timeout(at(100));
+    assert!(client.is_open());
+    client.hold_input(false);
+    assert_eq!(client.handle_input(at(100), &message), message.len());
+    assert!(matches!(events(&mut client)[..], [ClientEvent::Message(_)]));
+    assert_eq!(client.timeout(), Some(at(3).mono));
+}
+
+#[test]
 fn mqtt_3_2_0_1_the_first_packet_is_connack() {
     let mut client = open(ClientConfig::default(), "d0 00");
     assert!(matches!(&events(&mut client)[..], [ClientEvent::Ended(ClientEnd::Broken(_))]));

@@ -112,6 +112,50 @@ fn values_are_away_when_the_link_is_lost_and_come_again() {
     assert!(edge.shown(STATE_TOPIC).starts_with("{\"v\":\"up\",\"q\":\"good\""));
 }
 
+#[test]
+fn what_the_upstream_removes_without_a_message_is_removed() {
+    let mut edge = Edge::new("plant/#", &["plant/#"]);
+    edge.asked(0);
+    edge.link(true);
+    let topic = |text: &str| Topic::new(text).unwrap();
+    edge.bus.apply_value(edge.now, topic("site/1"), Body::read("1".into()), true);
+    edge.value("plant/1", "5");
+    for removed in ["plant/1", "plant/2", "site/1"] {
+        edge.news(EdgeNews::Removed(topic(removed)));
+    }
+    assert_eq!((edge.shown("plant/1").as_str(), edge.shown("site/1").as_str()), ("", "1"), "its own stays");
+    assert_eq!(edge.bus.mirror_seen().unwrap().counts.topics, 0);
+}
+
+#[test]
+fn what_does_not_come_again_is_removed() {
+    let mut edge = Edge::new("#", &["#"]);
+    edge.asked(0);
+    edge.link(true);
+    edge.value("plant/1", "5");
+    edge.value("plant/2", "6");
+    edge.news(EdgeNews::Again);
+    edge.value("plant/1", "5");
+    edge.news(EdgeNews::CaughtUp);
+    edge.work();
+    assert_eq!((edge.shown("plant/1").as_str(), edge.shown("plant/2").as_str()), ("5", ""));
+}
+
+#[test]
+fn a_circle_is_told_and_its_values_are_away() {
+    let mut edge = Edge::new("#", &["#"]);
+    edge.asked(0);
+    edge.link(true);
+    edge.value("plant/1", "{\"v\":1,\"q\":\"good\",\"t\":\"2026-11-20T09:36:00.000Z\"}");
+    edge.news(EdgeNews::Nodes(["north 1", "core 2"].map(str::to_owned).into()));
+    assert_eq!(edge.shown(NODES_TOPIC), "[\"north 1\",\"core 2\"]");
+    let nodes = ["north 1", "core 2"].map(str::to_owned).into();
+    edge.news(EdgeNews::Link(LinkState::Circle { upstream: "mqtt://core:1883".to_owned(), nodes }));
+    edge.work();
+    assert!(edge.shown("plant/1").contains("away") && !edge.bus.is_upstream_there());
+    assert!(edge.shown(STATE_TOPIC).starts_with("{\"v\":\"circle\",\"q\":\"bad\",\"why\":[\"away\"]"));
+}
+
 /// The link is back before all values were marked: those that came again are good, and the others are marked.
 #[test]
 fn a_value_that_came_again_is_not_marked_by_a_loss_before() {
