@@ -108,7 +108,7 @@ pub(super) fn read_joined(
 
 fn read_fabric(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<FabricConfig> {
     let servers = s.required(doc, "servers", SERVERS, read_servers);
-    let mut file = |doc: &mut Document<'_>, s: &mut Section<'_>, key: &'static str| {
+    let file = |doc: &mut Document<'_>, s: &mut Section<'_>, key: &'static str| {
         s.optional(doc, key, parse::text).map(|file| folder.join(file))
     };
     let credentials = file(doc, &mut s, "credentials_file");
