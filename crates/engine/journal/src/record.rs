@@ -1,9 +1,9 @@
 //! The record of history: a batch of updates, small.
 //!
 //! ```text
-//!  +---------+-------+- - - - - -
-//!  | version | count | samples …
-//!  +---------+-------+- - - - - -
+//!  +---------+- - - -+-------+- - - - - -
+//!  | version | note? | count | samples …
+//!  +---------+- - - -+-------+- - - - - -
 //!
 //!  sample
 //!  +-----+-----------+-----------+-------------+---------+- - - -
@@ -12,7 +12,7 @@
 //!  +-----+-----------+-----------+-------------+---------+- - - -
 //! ```
 //!
-//! `version` is 1. Numbers are varints of base 128, low group first; signed ones fold their sign into the lowest bit
+//! `version` is 1, or 2 where a note follows (length, then bytes): what its writer keeps together with the samples. Numbers are varints of base 128, low group first; signed ones fold their sign into the lowest bit
 //! (zigzag). Times are in microseconds since 1970.
 //!
 //! | tag bits | meaning |
@@ -37,6 +37,8 @@ use tieline_core::varint::{self, VarintError};
 use tieline_core::{Body, Cursor, Point, Quality, Timestamp, Topic, Truncated, Update, Value};
 
 const VERSION: u8 = 1;
+/// The version of a record with a note.
+const NOTED: u8 = 2;
 const KIND: u8 = 0x0f;
 const HAS_QUALITY: u8 = 0x10;
 const HAS_TIME: u8 = 0x20;
@@ -88,7 +90,7 @@ impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated => f.write_str("a record of history ends too early"),
-            Self::Version(found) => write!(f, "a record of history has version {found}, expected {VERSION}"),
+            Self::Version(found) => write!(f, "a record of history has version {found}, expected {VERSION} or {NOTED}"),
             Self::Illegal(what) => write!(f, "a record of history has an illegal {what}"),
         }
     }
@@ -114,6 +116,28 @@ impl From<Truncated> for RecordError {
 /// Appends the record of the samples to `out`. The time of a point is that of its sample.
 pub fn encode(samples: &[Sample], out: &mut Vec<u8>) {
     out.push(VERSION);
+    push_samples(samples, out);
+}
+
+/// The same with a note, which is on the disk when the samples are, or neither is.
+pub fn encode_noted(note: &[u8], samples: &[Sample], out: &mut Vec<u8>) {
+    out.push(NOTED);
+    push_bytes(note, out);
+    push_samples(samples, out);
+}
+
+/// The note of a record; none where it has none, or is no record.
+#[must_use]
+pub fn note_of(record: &[u8]) -> Option<&[u8]> {
+    let mut cursor = Cursor::new(record);
+    if cursor.u8().ok()? != NOTED {
+        return None;
+    }
+    let len = varint::get_len(&mut cursor).ok()?;
+    cursor.take(len).ok()
+}
+
+fn push_samples(samples: &[Sample], out: &mut Vec<u8>) {
     varint::put(out, samples.len() as u64);
     let mut topics: HashMap<&str, usize> = HashMap::new();
     let (mut next_topic, mut last_name, mut time) = (0, "", 0);
@@ -180,9 +204,13 @@ impl Decoder {
 
 fn read(bytes: &[u8], names: Option<&mut HashSet<Topic>>) -> Result<Vec<Sample>, RecordError> {
     let mut cursor = Cursor::new(bytes);
-    let version = cursor.u8()?;
-    if version != VERSION {
-        return Err(RecordError::Version(version));
+    match cursor.u8()? {
+        VERSION => {}
+        NOTED => {
+            let len = varint::get_len(&mut cursor)?;
+            cursor.take(len)?;
+        }
+        version => return Err(RecordError::Version(version)),
     }
     let count = varint::get_len(&mut cursor)?;
     if count > cursor.left() / SAMPLE_BYTES_MIN {

@@ -79,6 +79,8 @@ pub enum Verb {
     Points(PointsArgs),
     /// List MQTT clients, those with the greatest lag first
     Sessions(SessionsArgs),
+    /// List the sites whose history comes to a centre
+    Sites(NodeArgs),
     /// List the topics with the most updates
     Busiest(BusiestArgs),
     /// List derived series with their state and last result

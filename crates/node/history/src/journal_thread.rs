@@ -1,17 +1,16 @@
 //! The thread that makes batches durable and calls their receipts.
 
 use crate::options::{Durability, HistoryOptions};
-use crate::queue::{Batch, NotRecorded, Queue, Receipt, bytes};
+use crate::queue::{Batch, NotRecorded, Noted, Queue, Receipt, bytes};
 use crate::status::{Asked, Board, Disk, HistoryState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tieline_core::Storage;
-use tieline_journal::{Failure, Journal, JournalError, Sample, State, encode};
+use tieline_journal::{Failure, Journal, JournalError, Sample, State, encode, encode_noted};
 use tracing::{info, warn};
 
-/// A record ends with the update that reaches one of these.
+/// A record ends with the update that reaches this.
 const RECORD_POINTS: usize = 8192;
-const RECORD_BYTES: usize = 1 << 20;
 /// How often what was stored is let go when nothing else happens.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -38,8 +37,11 @@ impl<S: Storage> JournalThread<S> {
             self.recover();
             self.handle(batches);
             self.board.write(Disk::Journal, false);
-            let (released, wanted) =
-                self.board.wait(Duration::ZERO, |_| true, |notes| (notes.status.released, notes.wanted()));
+            let (released, wanted) = self.board.wait(
+                Duration::ZERO,
+                |_| true,
+                |notes| (notes.held_back(notes.status.released), notes.wanted()),
+            );
             self.end_segment();
             self.journal.want(wanted);
             self.journal.release(released);
@@ -114,7 +116,7 @@ impl<S: Storage> JournalThread<S> {
             let mut broken = None;
             for sample in batch.samples {
                 let bytes = bytes(&sample);
-                if samples.len() >= RECORD_POINTS || weight + bytes > RECORD_BYTES {
+                if samples.len() >= RECORD_POINTS || weight + bytes > self.options.record_bytes {
                     broken = self.append(&mut samples, &mut receipts).err().or(broken);
                     weight = 0;
                 }
@@ -125,6 +127,12 @@ impl<S: Storage> JournalThread<S> {
                 (Some(receipt), Some(why)) => receipt(Err(why)),
                 (Some(receipt), None) => receipts.push(receipt),
                 (None, _) => {}
+            }
+            if !batch.noted.is_empty() {
+                // What came before stays before.
+                let _ = self.append(&mut samples, &mut receipts);
+                weight = 0;
+                self.append_noted(batch.noted);
             }
         }
         // Where this fails, the receipts were called.
@@ -143,24 +151,52 @@ impl<S: Storage> JournalThread<S> {
         encode(samples, &mut self.bytes);
         let points = samples.len() as u64;
         samples.clear();
+        let taken = self.append_bytes(points);
+        match &taken {
+            Ok(()) => self.held.append(receipts),
+            Err(why) => receipts.drain(..).for_each(|receipt| receipt(Err(why.clone()))),
+        }
+        taken
+    }
+
+    /// Appends records with notes, in their order; the first that is refused ends it.
+    fn append_noted(&mut self, noted: Vec<Noted>) {
+        let mut broken = None;
+        for Noted { note, samples, receipt } in noted {
+            let points = samples.len() as u64;
+            if let Some(why) = &broken {
+                self.board.note(|notes| notes.status.refused_points += points);
+                receipt(Err(NotRecorded::clone(why)));
+                continue;
+            }
+            self.bytes.clear();
+            encode_noted(&note, &samples, &mut self.bytes);
+            match self.append_bytes(points) {
+                Ok(()) => self.held.push(receipt),
+                Err(why) => {
+                    receipt(Err(why.clone()));
+                    broken = Some(why);
+                }
+            }
+        }
+    }
+
+    /// Appends the record that `bytes` has.
+    fn append_bytes(&mut self, points: u64) -> Result<(), NotRecorded> {
         let mut taken = self.journal.append(&self.bytes);
         if matches!(taken, Err(JournalError::Unsynced(_))) && self.journal.sync().is_ok() {
             taken = self.journal.append(&self.bytes);
         }
-        let Err(error) = taken else {
-            self.held_points += points;
-            self.held.append(receipts);
-            return Ok(());
-        };
-        let why = match error {
-            JournalError::TooLong(_) => NotRecorded::TooLong,
-            JournalError::Full(_) | JournalError::Unsynced(_) => NotRecorded::Full,
-            JournalError::Failed(failure) => reason(&failure),
+        let why = match taken {
+            Ok(_) => {
+                self.held_points += points;
+                return Ok(());
+            }
+            Err(JournalError::TooLong(_)) => NotRecorded::TooLong,
+            Err(JournalError::Full(_) | JournalError::Unsynced(_)) => NotRecorded::Full,
+            Err(JournalError::Failed(failure)) => reason(&failure),
         };
         self.board.note(|notes| notes.status.refused_points += points);
-        for receipt in receipts.drain(..) {
-            receipt(Err(why.clone()));
-        }
         Err(why)
     }
 

@@ -35,6 +35,8 @@ pub struct HistoryOptions {
     pub retain_every: Duration,
     /// How long closing goes on moving what the journal holds into the store; the journal keeps the rest.
     pub close_patience: Duration,
+    /// A record of the journal ends with the update that reaches this, in bytes, roughly.
+    pub record_bytes: usize,
 }
 
 impl HistoryOptions {
@@ -65,6 +67,7 @@ impl Default for HistoryOptions {
             retry: Duration::from_secs(1),
             retain_every: Duration::from_secs(10),
             close_patience: Duration::from_secs(2),
+            record_bytes: 1 << 20,
         }
     }
 }

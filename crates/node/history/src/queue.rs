@@ -39,9 +39,34 @@ impl std::error::Error for NotRecorded {}
 /// the last of it) or will not be. Must not block.
 pub type Receipt = Box<dyn FnOnce(Result<Seq, NotRecorded>) + Send>;
 
+/// Samples that are a record of their own, with a note: after a crash both are there, or neither.
+pub struct Noted {
+    /// What is kept together with the samples; [`JournalFeed::read`](crate::JournalFeed::read) finds it.
+    pub note: Vec<u8>,
+    /// The samples.
+    pub samples: Vec<Sample>,
+    /// Told what became of it.
+    pub receipt: Receipt,
+}
+
+impl fmt::Debug for Noted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Noted").field("samples", &self.samples.len()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) samples: Vec<Sample>,
     pub(crate) receipt: Option<Receipt>,
+    /// Records in their order, behind the samples: none without those before it.
+    pub(crate) noted: Vec<Noted>,
+}
+
+impl Batch {
+    fn all_samples(&self) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().chain(self.noted.iter().flat_map(|noted| &noted.samples))
+    }
 }
 
 /// Counts of what never reached the journal.
@@ -74,7 +99,7 @@ impl Queue {
     }
 
     pub(crate) fn put(&self, batch: Batch) {
-        let (points, bytes) = (batch.samples.len(), batch.samples.iter().map(bytes).sum::<usize>());
+        let (points, bytes) = (batch.all_samples().count(), batch.all_samples().map(bytes).sum::<usize>());
         let mut inner = lock(&self.inner);
         let fits = self.fits(&inner, points, bytes);
         if fits && !inner.closed {
@@ -107,6 +132,10 @@ impl Queue {
     /// Counts a batch that is not recorded, and says so to who waits for it.
     pub(crate) fn turn_away(&self, batch: Batch, why: NotRecorded) {
         let points = batch.samples.len() as u64;
+        let mut inner = lock(&self.inner);
+        inner.turned.refused += batch.noted.iter().map(|noted| noted.samples.len() as u64).sum::<u64>();
+        drop(inner);
+        batch.noted.into_iter().for_each(|noted| (noted.receipt)(Err(why.clone())));
         let mut inner = lock(&self.inner);
         match batch.receipt {
             Some(receipt) => {

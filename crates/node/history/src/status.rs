@@ -176,6 +176,8 @@ pub(crate) struct Notes {
     pub(crate) opened: Seq,
     /// What those note that write to databases.
     pub(crate) forwarding: Vec<ForwardNotes>,
+    /// The first journal record that each other reader wants, and whether it is never given up.
+    pub(crate) feeds: Vec<(Seq, bool)>,
     /// How many of their threads run.
     pub(crate) forwarders: usize,
     /// Deletions that wait for the store.
@@ -200,9 +202,16 @@ pub(crate) enum Disk {
 }
 
 impl Notes {
-    /// The first journal record that a database wants; all where that is not known.
+    /// The first journal record that another reader wants; all where that is not known.
     pub(crate) fn wanted(&self) -> Seq {
-        self.forwarding.iter().map(|notes| notes.wanted).min().unwrap_or_default()
+        let databases = self.forwarding.iter().map(|notes| notes.wanted);
+        databases.chain(self.feeds.iter().map(|(wanted, _)| *wanted)).min().unwrap_or_default()
+    }
+
+    /// What the journal may let go of: nothing that a reader wants whose records are never given up.
+    pub(crate) fn held_back(&self, released: Seq) -> Seq {
+        let held = self.feeds.iter().filter(|(_, is_held)| *is_held).map(|(wanted, _)| wanted.previous());
+        held.fold(released, Seq::min)
     }
 
     /// Whether a deletion can be done once the store has the records before it.

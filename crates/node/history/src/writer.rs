@@ -2,10 +2,11 @@
 
 use crate::columns::reader::HistorySource;
 use crate::columns::{Columns, folder_of};
+use crate::feed::JournalFeed;
 use crate::forward::{DATABASES_FOLDER, ForwardNotes, Forwarder, Forwarding};
 use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
-use crate::queue::{Batch, Queue, Receipt};
+use crate::queue::{Batch, Noted, Queue, Receipt};
 use crate::status::{Asked, Board, Disk, HistoryState, HistoryStatus};
 use crate::store::{Deleted, Deletion, Store, StoreError};
 use crate::store_thread::{StoreThread, utc};
@@ -81,7 +82,7 @@ impl HistoryHandle {
     pub fn record(&self, samples: Vec<Sample>) {
         // Who waits for a disk that hangs says so, for those who write to it cannot.
         self.board.takes();
-        self.queue.put(Batch { samples, receipt: None });
+        self.queue.put(Batch { samples, ..Batch::default() });
     }
 
     /// Records a batch and calls the receipt once: when the batch is as durable as configured, or with the reason why
@@ -89,7 +90,14 @@ impl HistoryHandle {
     /// comes after is refused at once.
     pub fn submit(&self, samples: Vec<Sample>, receipt: Receipt) {
         self.board.takes();
-        self.queue.put(Batch { samples, receipt: Some(receipt) });
+        self.queue.put(Batch { samples, receipt: Some(receipt), ..Batch::default() });
+    }
+
+    /// Records samples with notes, each a record of the journal, in their order: none is recorded without those before it. Each receipt is
+    /// called as in [`HistoryHandle::submit`].
+    pub fn submit_noted(&self, noted: Vec<Noted>) {
+        self.board.takes();
+        self.queue.put(Batch { noted, ..Batch::default() });
     }
 
     /// Whether so many more updates with so many bytes would be taken now: to be asked before anything is done that must
@@ -289,6 +297,18 @@ impl HistoryWriter {
             self.forwarders.push(thread::Builder::new().name(name).spawn(move || forwarder.run())?);
         }
         Ok(())
+    }
+
+    /// Another reader of the journal of `source`. `is_held`: what it wants is never given up; otherwise beyond
+    /// [`Limits::kept_bytes`](tieline_journal::Limits::kept_bytes), which must not be zero.
+    #[must_use]
+    pub fn feed(&self, source: &HistorySource, is_held: bool) -> JournalFeed {
+        let board = Arc::clone(&self.handle.board);
+        let index = board.note(|notes| {
+            notes.feeds.push((Seq(0), is_held));
+            notes.feeds.len() - 1
+        });
+        JournalFeed::new(board, index, source.data().join(JOURNAL_FOLDER))
     }
 
     /// Where updates go in.

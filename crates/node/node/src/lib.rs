@@ -23,6 +23,7 @@ mod field;
 mod history;
 mod http;
 mod node;
+mod sites;
 mod trace;
 mod wall_clock;
 

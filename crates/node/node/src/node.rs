@@ -2,6 +2,7 @@
 
 mod folder;
 mod in_process;
+mod joined;
 mod start_error;
 mod upstream;
 
@@ -16,17 +17,19 @@ use crate::bus::ledger::{LedgerBatches, LedgerOwner, Opened};
 use crate::bus::ownership::{lanes, unpublished};
 use crate::bus::reload::{FieldShards, KnownDevices, Reloader, ShardParts};
 use crate::bus::reserved::Reserved;
-use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Mirror, Receipt};
+use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, JoinedSites, KeptLimits, Mirror, Receipt};
 use crate::config::{Config, MqttConfig, TopicRule};
 use crate::control::Commands;
 use crate::control::audit::AuditLog;
 use crate::control::state::{self, Record};
 use crate::edge::EdgeThread;
 use crate::field::{DeviceTable, Positions, ShardChange};
-use crate::history::{HistoryOwner, OnChange, Recorder};
+use crate::history::{HistoryOwner, Joined, OnChange, Recorder};
 use crate::http::{About, App, state_of};
+use crate::sites::SitesThread;
 use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
+use joined::JoinedParts;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -55,6 +58,7 @@ pub struct Node {
     // In the order in which they stop: what brings work in goes first.
     http_thread: ShardThread,
     edge: Option<EdgeThread>,
+    sites: Option<SitesThread>,
     reloader: Arc<Reloader>,
     bus: BusHandle,
     bus_thread: ShardThread,
@@ -83,9 +87,10 @@ impl Node {
     /// The folder, an address or a thread cannot be had; nothing runs then.
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let (bus, inputs) = BusHandle::new();
-        let clock = Clock::start();
+        let (clock, board) = (Clock::start(), Arc::default());
+        let sites = JoinedParts::of(config, folder, &board);
         let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, source, history, traces, positions } =
-            open_data(config, folder, clock, &bus)?;
+            open_data(config, folder, clock, &bus, sites.as_ref().map(JoinedParts::joined))?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let shards = worker_count(config.node.workers).min(config.devices.len());
         let change = DeviceTable::default().change_to(&config.devices, config.history.enabled, shards);
@@ -112,6 +117,7 @@ impl Node {
             image,
             wall: wall.clone(),
             mirror: edge.as_ref().map(EdgeParts::mirror),
+            sites: sites.as_ref().and_then(JoinedParts::sites),
             sockets: socket_shards(config.node.workers),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
@@ -132,11 +138,13 @@ impl Node {
             traces: traces.clone(),
             tls: Arc::clone(&certificates),
             is_edge: config.edge.is_some(),
+            sites: board,
         };
         let shards_max = worker_count(config.node.workers);
         let (counters, lanes, shared) = (field_counters, bus.lanes(), Arc::clone(&certificates));
         let parts = ShardParts { shards_max, clock, counters, certificates: shared, traces, positions, lanes };
         let running = (change.table, known.clone(), FieldShards::new(parts));
+        let sites = sites.map(|parts| parts.start(clock, &source, &bus)).transpose()?;
         let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running, source));
         let app = App {
             bus: bus.clone(),
@@ -151,7 +159,7 @@ impl Node {
         start_field(&bus, reloader.shards(), change.shards, shards)?;
         let edge = edge.map(|parts| parts.start(clock, &bus)).transpose()?;
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
-        Ok(Self { http_thread, edge, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
+        Ok(Self { http_thread, edge, sites, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -161,6 +169,7 @@ impl Node {
         ended("bus", self.bus_thread.is_finished())
             .or(ended("http", self.http_thread.is_finished()))
             .or(ended("edge", self.edge.as_ref().is_some_and(EdgeThread::is_finished)))
+            .or(ended("sites", self.sites.as_ref().is_some_and(SitesThread::is_finished)))
             .or(ended("field", self.reloader.shards().has_ended()))
     }
 
@@ -237,7 +246,13 @@ struct Data {
 }
 
 /// Opens a data folder. The clock is looked at before anything is removed by it.
-fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> Result<Data, StartError> {
+fn open_data(
+    config: &Config,
+    folder: &Path,
+    clock: Clock,
+    bus: &BusHandle,
+    joined: Option<Joined>,
+) -> Result<Data, StartError> {
     let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
     let lock = FolderLock::take(folder).map_err(data)?;
     let control = state::load(folder).map_err(|error| data(error.to_string()))?;
@@ -253,7 +268,7 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let may_remove = Arc::new(move || believed.doubt().is_none());
     let limits = EditLimits { of_topic: config.history.edits_per_topic_max, of_all: config.history.edits_max };
     let source = HistorySource::new(folder).with_edit_limits(limits);
-    let history = HistoryOwner::start(&config.history, &source, may_remove, on_change);
+    let history = HistoryOwner::start(&config.history, &source, may_remove, on_change, joined);
     let history = history.map_err(|error| data(error.to_string()))?;
     let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
     let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
@@ -364,6 +379,8 @@ struct Binding {
     wall: WallClock,
     /// Topics of an upstream.
     mirror: Option<Mirror>,
+    /// Values of sites.
+    sites: Option<JoinedSites>,
     /// Threads for the sockets of its clients.
     sockets: usize,
 }
@@ -381,7 +398,7 @@ fn start_bus(
     let body = move |shard: Rc<tieline_net::Shard>| async move {
         let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, .. } =
             binding;
-        let Binding { views, derived, opened, image, wall, mirror, sockets, .. } = binding;
+        let Binding { views, derived, opened, image, wall, mirror, sites, sockets, .. } = binding;
         let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
             Ok(bound) => bound,
             Err(why) => return drop(report.send(Err(StartError::Listen { what: "mqtt", address: listen, why }))),
@@ -413,6 +430,9 @@ fn start_bus(
         }
         if let Some(mirror) = mirror {
             bus.set_mirror(mirror);
+        }
+        if let Some(sites) = sites {
+            bus.set_sites(sites);
         }
         bus.set_lanes(lanes);
         bus.set_rules(rules, config.series_bytes_max);

@@ -1,4 +1,4 @@
-use crate::{Decoder, RecordError, Sample, decode, encode};
+use crate::{Decoder, RecordError, Sample, decode, encode, encode_noted, note_of};
 use alloc::vec::Vec;
 use proptest::prelude::*;
 use tieline_core::{Body, Point, Quality, Timestamp, Topic, Update, Value};
@@ -46,6 +46,16 @@ proptest! {
         // Compared as bytes too: a double that is not a number is equal to none.
         prop_assert_eq!(emit(&again), bytes);
         prop_assert_eq!(alloc::format!("{:?}", again), alloc::format!("{:?}", record));
+    }
+
+    #[test]
+    fn a_note_is_kept_beside_the_samples(record in prop::collection::vec(samples(), 0..9), note: Vec<u8>) {
+        let mut bytes = Vec::new();
+        encode_noted(&note, &record, &mut bytes);
+        prop_assert_eq!(note_of(&bytes), Some(note.as_slice()));
+        prop_assert_eq!(alloc::format!("{:?}", decode(&bytes).unwrap()), alloc::format!("{:?}", record));
+        prop_assert_eq!(note_of(&emit(&record)), None);
+        prop_assert!(bytes.len() == 1 || decode(&bytes[..bytes.len() - 1]).is_err());
     }
 
     #[test]

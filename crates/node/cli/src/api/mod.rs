@@ -141,6 +141,12 @@ pub fn derived(args: &NodeArgs) -> Result<ExitCode> {
     print_list(args.json, &list_of(&answer, "series"), shown::derived)
 }
 
+/// Sites of a centre.
+pub fn sites(args: &NodeArgs) -> Result<ExitCode> {
+    let answer = ask(&args.node, "/v1/sites", &[])?;
+    print_list(args.json, &list_of(&answer, "sites"), shown::sites)
+}
+
 /// The newest records of the audit log.
 pub fn audit(args: &AuditArgs) -> Result<ExitCode> {
     let limit = args.limit.to_string();

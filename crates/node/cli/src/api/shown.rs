@@ -62,6 +62,7 @@ pub(super) fn status(answer: &Json, out: Out<'_>) -> io::Result<()> {
             ("", if detail.is_empty() { detail } else { format!("history: {detail}") }),
             ("upstream", upstream),
             ("", refused),
+            ("centre", centre(answer)),
             ("memory", bytes(&answer["process"]["memory_bytes"])),
             ("mqtt", plain(&answer["mqtt"])),
             ("http", plain(&answer["http"])),
@@ -88,6 +89,24 @@ fn upstream(edge: &Json) -> (String, String) {
         refused.map(|refused| format!("{} ({})", plain(&refused["filter"]), plain(&refused["why"]))).collect();
     let words = if refused.is_empty() { String::new() } else { format!("upstream refuses: {}", refused.join(", ")) };
     (link, words)
+}
+
+/// How a site is joined to its centre, or the sites of a centre; nothing of a node that is neither.
+fn centre(answer: &Json) -> String {
+    let (site, centre) = (&answer["site"], &answer["centre"]);
+    let link = |of: &Json| match (plain(&of["state"]), plain(&of["why"])) {
+        (state, why) if why.is_empty() => state,
+        (state, why) => format!("{state}: {why}"),
+    };
+    if !site.is_null() {
+        let waiting = count(whole(&site["waiting"]), "record");
+        let lost = if whole(&site["lost"]) > 0 { format!(", {} lost", site["lost"]) } else { String::new() };
+        return format!("{}; {waiting} waiting{lost}, as site {}", link(site), plain(&site["name"]));
+    }
+    if centre.is_null() {
+        return String::new();
+    }
+    format!("{}; {}, {} away", link(centre), count(whole(&centre["sites"]), "site"), centre["away"])
 }
 
 pub(super) fn health(answer: &Json, out: Out<'_>) -> io::Result<()> {
@@ -233,6 +252,26 @@ pub(super) fn derived(all: &[Json], mut out: Out<'_>) -> io::Result<()> {
         ("time", Align::Left),
         ("results", Align::Right),
         ("value", Align::Left),
+    ];
+    write(head, &all.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
+pub(super) fn sites(all: &[Json], mut out: Out<'_>) -> io::Result<()> {
+    let seconds = |json: &Json, digits: usize| json.as_f64().map_or(String::new(), |it| format!("{it:.digits$} s"));
+    let row = |site: &Json| {
+        let of = |name: &str| plain(&site[name]);
+        let (lag, offset) = (seconds(&site["lag_s"], 1), seconds(&site["clock_offset_s"], 3));
+        [of("name"), of("state"), of("since"), lag, of("waiting"), of("lost"), offset, of("records")]
+    };
+    let head = [
+        ("site", Align::Left),
+        ("state", Align::Left),
+        ("since", Align::Left),
+        ("lag", Align::Right),
+        ("waiting", Align::Right),
+        ("lost", Align::Right),
+        ("clock offset", Align::Right),
+        ("records", Align::Right),
     ];
     write(head, &all.iter().map(row).collect::<Vec<_>>(), &mut out)
 }

@@ -9,6 +9,10 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+/// The folder below the data folder that has what is known of sites and the centre.
+pub const SITES_FOLDER: &str = "sites";
+/// The file in it that says that the data folder was restored.
+pub const RESTORED_SITE: &str = "restored";
 /// How the file ends that says up to which record the journal was restored; it has nothing until the first start since.
 const RESTORED: &str = "restored";
 
@@ -99,6 +103,11 @@ impl Identity {
 /// # Errors
 /// The folder cannot be written.
 pub fn note_restored(data: &Path) -> io::Result<()> {
+    let sites = data.join(SITES_FOLDER);
+    if sites.exists() {
+        // A centre, too, has records of the journal that it has not.
+        File::create(sites.join(RESTORED_SITE))?.sync_all()?;
+    }
     let entries = match fs::read_dir(data.join(DATABASES_FOLDER)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries?,

@@ -16,7 +16,7 @@ mod status;
 mod tests;
 
 pub(crate) use forwarder::Forwarder;
-pub use identity::note_restored;
+pub use identity::{RESTORED_SITE, SITES_FOLDER, note_restored};
 pub use status::DatabaseStatus;
 pub(crate) use status::ForwardNotes;
 

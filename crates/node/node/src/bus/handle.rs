@@ -8,6 +8,7 @@ use crate::control::Tells;
 use crate::edge::EdgeReport;
 use crate::field::{FieldInput, FieldReport};
 use crate::history;
+use crate::sites::SitesReport;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -27,6 +28,8 @@ pub enum BusInput {
     Field(FieldReport),
     /// The upstream has news.
     Edge(EdgeReport),
+    /// Sites have news.
+    Sites(SitesReport),
     /// Somebody wants to look or to act.
     Call(Call),
 }
@@ -34,6 +37,12 @@ pub enum BusInput {
 impl From<EdgeReport> for BusInput {
     fn from(report: EdgeReport) -> Self {
         Self::Edge(report)
+    }
+}
+
+impl From<SitesReport> for BusInput {
+    fn from(report: SitesReport) -> Self {
+        Self::Sites(report)
     }
 }
 
@@ -48,6 +57,7 @@ impl std::fmt::Debug for BusInput {
         match self {
             Self::Field(report) => f.debug_tuple("Field").field(report).finish(),
             Self::Edge(EdgeReport(news)) => write!(f, "Edge({} news)", news.len()),
+            Self::Sites(SitesReport(news)) => write!(f, "Sites({} news)", news.len()),
             Self::Call(_) => f.write_str("Call"),
         }
     }
@@ -332,7 +342,7 @@ mod tests {
     fn name(input: &BusInput) -> u64 {
         match input {
             BusInput::Field(report) => report.receipts.iter().map(|receipt| receipt.fragments).sum(),
-            BusInput::Edge(_) | BusInput::Call(_) => 0,
+            BusInput::Edge(_) | BusInput::Sites(_) | BusInput::Call(_) => 0,
         }
     }
 

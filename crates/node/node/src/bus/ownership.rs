@@ -32,6 +32,13 @@ pub struct BusChange {
     pub commands: DeviceChange,
 }
 
+impl Ownership {
+    /// Whether a device has the topic.
+    pub(super) fn is_of_device(&self, topic: &str) -> bool {
+        self.reserved.is_of_device(topic)
+    }
+}
+
 impl Bus {
     /// Gives the bus its field shards, for commands and confirms.
     pub fn set_field(&mut self, field: Vec<mpsc::Sender<FieldInput>>) {
@@ -48,7 +55,7 @@ impl Bus {
     /// Whether a client must not publish there.
     #[must_use]
     pub fn is_reserved(&self, topic: &str) -> bool {
-        self.ownership.reserved.contains(topic)
+        self.ownership.reserved.contains(topic) || self.is_of_site(topic)
     }
 
     /// Devices are about to change: until [`Bus::set_reserved`] nobody publishes to the topics of those before or afterwards, and

@@ -90,7 +90,6 @@ pub struct Bus {
     pub(super) deltas: Deltas,
     /// Clients that are sent shared frames past all that is known of them.
     pub(super) passages: Passages,
-    /// Room of frames that went out.
     pub(super) frame_room: FrameRoom,
     /// Clients whose sockets take bytes again, and those that something waits for a time for.
     pub(super) pump: Pump,
@@ -122,8 +121,9 @@ pub struct Bus {
     pub(super) next_feed: usize,
     pub(super) next_generation: u64,
     pub(super) statistics: Statistics,
-    /// Topics of an upstream.
+    /// Topics of an upstream; those of sites.
     pub(super) mirror: Option<Box<Mirror>>,
+    pub(super) sites: Option<Box<super::JoinedSites>>,
     /// Threads that have the sockets of clients.
     pub(super) sockets: Rc<SocketShards>,
     pub(super) rate: Rate,
@@ -172,6 +172,7 @@ impl Bus {
             next_generation: 0,
             statistics: Statistics::default(),
             mirror: None,
+            sites: None,
             sockets: Rc::default(),
             rate: Rate::default(),
         }

@@ -130,6 +130,7 @@ impl Bus {
         match input {
             BusInput::Field(report) => self.handle_report(now, report),
             BusInput::Edge(report) => self.handle_edge(now, report),
+            BusInput::Sites(report) => self.handle_sites(now, report),
             BusInput::Call(call) => call(self, now),
         }
     }

@@ -11,17 +11,32 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tieline_core::StorageErrorKind;
+use tieline_history::JournalFeed;
 use tieline_history::{
     DATABASES_FOLDER, HistoryError, HistoryHandle, HistoryOptions, HistorySource, HistoryState, HistoryWriter,
     MayRemove, Retention, StoreError,
 };
 use tieline_journal::Limits;
+use tokio::sync::mpsc;
 
 /// How soon a history that could not be opened is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Called when history was opened, or cannot be opened for another reason than before.
 pub type OnChange = Box<dyn Fn(Result<HistoryHandle, HistoryState>) + Send>;
+
+/// Another reader of the journal, which is given it once history is open.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// Takes it.
+    pub opened: mpsc::UnboundedSender<(HistoryHandle, JournalFeed)>,
+    /// Whether records that it wants are never given up.
+    pub is_held: bool,
+    /// Bytes of the journal that are kept for it otherwise.
+    pub kept_bytes: u64,
+    /// Records must not be longer, roughly.
+    pub record_bytes: usize,
+}
 
 /// Holds history open. Dropping it closes history: what was recorded is stored first, as far as the disk lets.
 #[derive(Debug)]
@@ -53,24 +68,28 @@ impl HistoryOwner {
         source: &HistorySource,
         may_remove: MayRemove,
         on_change: OnChange,
+        joined: Option<Joined>,
     ) -> Result<Self, HistoryError> {
         if !config.enabled {
             return Ok(Self::Off);
         }
+        let default = HistoryOptions::default();
+        let databases_bytes = if config.databases.is_empty() { 0 } else { config.databases_bytes_max };
         let options = HistoryOptions {
             durability: config.durability,
             journal: Limits {
                 total_bytes: config.journal_bytes_max,
-                kept_bytes: if config.databases.is_empty() { 0 } else { config.databases_bytes_max },
+                kept_bytes: databases_bytes.max(joined.as_ref().map_or(0, |joined| joined.kept_bytes)),
                 ..Limits::default()
             },
             retention: Retention { age: config.keep, bytes: config.store_bytes_max },
             memory_bytes: config.memory_bytes_max,
-            ..HistoryOptions::default()
+            record_bytes: joined.as_ref().map_or(default.record_bytes, |joined| joined.record_bytes),
+            ..default
         };
         source.set_rules(config.retention.clone());
         let databases = config.databases.clone();
-        let error = match open(source, (options, &may_remove), &databases) {
+        let error = match open(source, (options, &may_remove), &databases, joined.as_ref()) {
             Ok(writer) => return Ok(Self::Open(writer)),
             Err(error @ HistoryError::Store(StoreError::Newer(_))) => return Err(error),
             Err(error) => error,
@@ -79,7 +98,7 @@ impl HistoryOwner {
         tracing::warn!(%error, "history cannot be opened; the node goes on without and tries again");
         let (stop, stopped) = sync_channel(0);
         let (source, known) = (source.clone(), state.clone());
-        let open = move || open(&source, (options, &may_remove), &databases);
+        let open = move || open(&source, (options, &may_remove), &databases, joined.as_ref());
         let body = move || open_when_possible(open, known, &on_change, &stopped);
         let thread = std::thread::Builder::new().name("history-open".to_owned()).spawn(body)?;
         Ok(Self::Opening(Opening { state, stop: Some(stop), thread: Some(thread) }))
@@ -112,11 +131,16 @@ fn open(
     source: &HistorySource,
     (options, may_remove): (HistoryOptions, &MayRemove),
     databases: &[DatabaseConfig],
+    joined: Option<&Joined>,
 ) -> Result<HistoryWriter, HistoryError> {
     let mut writer = HistoryWriter::open_guarded(source, options, Arc::clone(may_remove))?;
     if !databases.is_empty() {
         let folder = source.data().join(DATABASES_FOLDER);
         writer.forward(source, databases.iter().map(|config| forwarding_of(config, &folder)).collect())?;
+    }
+    if let Some(Joined { opened, is_held, .. }) = joined {
+        // Who has gone needs none.
+        drop(opened.send((writer.handle().clone(), writer.feed(source, *is_held))));
     }
     Ok(writer)
 }

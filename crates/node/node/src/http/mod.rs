@@ -36,6 +36,7 @@ mod recalls;
 mod reload;
 mod routes;
 mod sessions;
+mod sites;
 mod socket_metrics;
 mod status;
 mod topics;
@@ -55,6 +56,7 @@ use crate::access::{Authenticator, Entrance};
 use crate::bus::BusHandle;
 use crate::bus::reload::{KnownDevices, Reloader};
 use crate::config::HttpConfig;
+use crate::sites::SitesBoard;
 use crate::trace::TraceDisk;
 use crate::wall_clock::WallClock;
 use axum::http::{Method, StatusCode, Uri};
@@ -131,6 +133,8 @@ pub struct About {
     pub tls: Arc<CertificateCache>,
     /// Whether it has an upstream.
     pub is_edge: bool,
+    /// What is shown of sites and the centre.
+    pub sites: Arc<SitesBoard>,
 }
 
 fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {

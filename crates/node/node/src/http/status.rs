@@ -7,6 +7,7 @@ use super::body::Answer;
 use super::databases::{self, DatabaseShown};
 use super::edge::{self, EdgeShown};
 use super::problem::Problem;
+use super::sites::{self, CentreShown, LinkShown};
 use crate::access::Authenticator;
 use crate::bus::ledger::LedgerStatus;
 use crate::bus::process::Usage;
@@ -57,6 +58,8 @@ pub(super) struct Seen {
     pub(super) derived: Vec<DerivedSeen>,
     /// The upstream of an edge.
     pub(super) mirror: Option<MirrorSeen>,
+    /// Topics that have values of sites, and values of sites that were left out.
+    pub(super) site_topics: (usize, u64),
     /// Threads that have the sockets of MQTT clients.
     pub(super) sockets: Vec<SocketShardStatus>,
     pub(super) states: Vec<(String, String)>,
@@ -102,6 +105,7 @@ impl Seen {
             views: bus.view_stats(),
             derived: bus.derived_seen(),
             mirror: bus.mirror_seen(),
+            site_topics: bus.site_topics(),
             sockets: bus.socket_shards(),
             states: devices
                 .iter()
@@ -167,6 +171,12 @@ pub struct Status {
     /// Only on an edge
     #[serde(skip_serializing_if = "Option::is_none")]
     edge: Option<EdgeShown>,
+    /// Only on a site
+    #[serde(skip_serializing_if = "Option::is_none")]
+    site: Option<LinkShown>,
+    /// Only on a centre
+    #[serde(skip_serializing_if = "Option::is_none")]
+    centre: Option<CentreShown>,
     totals: Totals,
     lag: LagShown,
     process: Process,
@@ -262,6 +272,8 @@ pub async fn status(authenticated: Authenticated) -> Result<Answer<Status>, Prob
         updates_per_s: seen.updates_per_s,
         history: HistoryShown { state, detail, backlog, stored, databases: databases::shown(&seen) },
         edge: seen.mirror.as_ref().map(EdgeShown::of),
+        site: sites::link_of(&authorized.app),
+        centre: sites::centre_of(&authorized.app),
         totals: totals(&seen, &about.mqtt),
         lag: LagShown {
             sessions: seen.lag.sessions,
@@ -362,6 +374,7 @@ impl Health {
         details.extend(away.into_iter().map(|(_, words)| words));
         details.extend(app.reloader.status().trouble());
         details.extend(edge::trouble(&seen));
+        details.extend(sites::trouble(app));
         let away = seen.count("away");
         let detail = HealthDetail { history: state, devices_away: away, detail: details };
         Ok(Self { status, detail: Some(detail) })

@@ -1,0 +1,187 @@
+//! A centre's part of the bus: the newest values of sites.
+//!
+//! A value is taken where it is not older than the one that is there: what was owed comes late. While a site is away its values are marked
+//! `away`, a slice a turn, and get their own quality back when it is there again: a site sends what changes, not what stays.
+
+use super::asks::Step;
+use super::state::Bus;
+use crate::sites::{SitesNews, SitesReport};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tieline_core::{Body, Now, Point, Quality, Timestamp, Topic, Value};
+use tieline_topics::TopicId;
+
+/// Topics that are looked at in a step.
+const STEP: usize = 256;
+/// For whom the bus works through values.
+const USER: &str = "$sites";
+
+/// The values of sites.
+#[derive(Debug)]
+pub struct JoinedSites {
+    /// The topics of sites are below it.
+    prefix: String,
+    /// Sites that are there, and those that are away.
+    up: BTreeMap<Arc<str>, bool>,
+    /// Values of sites, by the number of the topic.
+    shown: Vec<Option<Shown>>,
+    topics: usize,
+    /// Values of topics that are this node's own: they were left out.
+    own: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Shown {
+    site: Arc<str>,
+    topic: Topic,
+    /// Whether it was marked because its site is away.
+    is_marked: bool,
+}
+
+impl JoinedSites {
+    /// No site is known.
+    #[must_use]
+    pub const fn new(prefix: String) -> Self {
+        Self { prefix, up: BTreeMap::new(), shown: Vec::new(), topics: 0, own: 0 }
+    }
+
+    fn shows(&mut self, id: TopicId, shown: Shown) {
+        let at = usize::try_from(id.0).unwrap_or(usize::MAX);
+        if self.shown.len() <= at {
+            self.shown.resize(at + 1, None);
+        }
+        if let Some(slot) = self.shown.get_mut(at) {
+            self.topics += usize::from(slot.is_none());
+            *slot = Some(shown);
+        }
+    }
+}
+
+impl Bus {
+    /// The bus is that of a centre from here on.
+    pub fn set_sites(&mut self, sites: JoinedSites) {
+        self.sites = Some(Box::new(sites));
+    }
+
+    /// Whether a topic is one of a site: only the site changes it.
+    #[must_use]
+    pub(super) fn is_of_site(&self, topic: &str) -> bool {
+        self.sites.as_deref().is_some_and(|sites| topic.starts_with(sites.prefix.as_str()))
+    }
+
+    /// Topics that have values of sites, and values that were left out because their topics are this node's own.
+    #[must_use]
+    pub fn site_topics(&self) -> (usize, u64) {
+        self.sites.as_deref().map_or((0, 0), |sites| (sites.topics, sites.own))
+    }
+
+    /// Takes what the centre tells.
+    pub fn handle_sites(&mut self, now: Now, SitesReport(news): SitesReport) {
+        for news in news {
+            match news {
+                SitesNews::Value { site, topic, time, body } => self.show_of_site(now, (site, topic), time, body),
+                SitesNews::State { site, is_up } => self.site_changed(now, site, is_up),
+                SitesNews::System(topic, body) => self.apply_node(now, topic, body, true),
+            }
+        }
+        self.work.notify_one();
+    }
+
+    fn site_changed(&mut self, now: Now, site: Arc<str>, is_up: bool) {
+        let Some(sites) = self.sites.as_deref_mut() else { return };
+        let before = sites.up.insert(Arc::clone(&site), is_up);
+        let (word, quality) = if is_up { ("up", Quality::GOOD) } else { ("away", Quality::AWAY) };
+        if let Ok(topic) = Topic::new(&format!("$SYS/sites/{site}/state")) {
+            let point = Point { value: Value::Text(word.into()), quality, time: now.utc };
+            self.apply_node(now, topic, Body::Point(point), true);
+        }
+        if before != Some(is_up) {
+            self.mark_site(site, is_up);
+        }
+    }
+
+    fn show_of_site(&mut self, now: Now, (site, topic): (Arc<str>, Topic), time: Timestamp, body: Body) {
+        let is_own = self.ownership.is_of_device(&topic) || self.derives(&topic);
+        let Some(sites) = self.sites.as_deref_mut() else { return };
+        if is_own {
+            sites.own += 1;
+            return;
+        }
+        let is_away = sites.up.get(&site) != Some(&true);
+        if self.tree.get(&topic).is_some_and(|view| time_of(view.body, view.time) > time) {
+            return;
+        }
+        let (body, is_marked) = match marked(&body, time).filter(|_| is_away) {
+            Some(point) => (Body::Point(point), true),
+            None => (body, false),
+        };
+        // What has no time of its own is as old as it is.
+        let now = if matches!(body, Body::Point(_)) { now } else { Now { utc: time, ..now } };
+        self.apply_node(now, topic.clone(), body, true);
+        let Some(id) = self.tree.get(&topic).map(|view| view.id) else { return };
+        if let Some(sites) = self.sites.as_deref_mut() {
+            sites.shows(id, Shown { site, topic, is_marked });
+        }
+    }
+
+    /// Marks the values of a site, or gives them back the quality that they had.
+    fn mark_site(&mut self, site: Arc<str>, is_up: bool) {
+        let mut at = 0;
+        let ask = move |bus: &mut Self, now| {
+            let Some(sites) = bus.sites.as_deref() else { return Step::Done };
+            // It has changed again: another one works through them.
+            if sites.up.get(&site) != Some(&is_up) {
+                return Step::Done;
+            }
+            let end = sites.shown.len().min(at + STEP);
+            let is_meant = |shown: &Shown| shown.site == site && shown.is_marked == is_up;
+            let some: Vec<_> =
+                (at..end).filter_map(|at| Some((at, sites.shown.get(at)?.clone().filter(is_meant)?))).collect();
+            for (at, shown) in some {
+                bus.mark_value(now, at, shown, is_up);
+            }
+            at = end;
+            let is_over = bus.sites.as_deref().is_none_or(|sites| at >= sites.shown.len());
+            if is_over { Step::Done } else { Step::Again }
+        };
+        self.ask_on(&USER.into(), Box::new(ask));
+    }
+
+    fn mark_value(&mut self, now: Now, at: usize, shown: Shown, is_up: bool) {
+        let id = TopicId(u32::try_from(at).unwrap_or(u32::MAX));
+        // The number may be another topic's by now.
+        let view = self.tree.view(id).filter(|view| *view.topic == shown.topic);
+        let slot = self.sites.as_deref_mut().and_then(|sites| sites.shown.get_mut(at));
+        let Some((view, slot)) = view.zip(slot) else { return };
+        let point = match (is_up, view.body) {
+            (false, body) => marked(body, view.time),
+            (true, Body::Point(point)) => {
+                Some(Point { quality: point.quality.without(Quality::AWAY), ..point.clone() })
+            }
+            (true, Body::Published(_) | Body::Opaque(_)) => None,
+        };
+        let Some(point) = point else { return };
+        *slot = Some(Shown { is_marked: !is_up, ..shown.clone() });
+        self.apply_node(now, shown.topic, Body::Point(point), true);
+    }
+}
+
+/// A value as it is while its site is away; none where it has no quality, or is away for another reason.
+fn marked(body: &Body, time: Timestamp) -> Option<Point> {
+    let point = match body {
+        Body::Point(point) => point.clone(),
+        Body::Published(point) if point.stated_quality().is_some() => point.point(time),
+        Body::Published(_) | Body::Opaque(_) => return None,
+    };
+    let is_away = point.quality.contains(Quality::AWAY);
+    (!is_away).then(|| Point { quality: point.quality.with(Quality::AWAY), ..point })
+}
+
+/// When a value was so.
+fn time_of(body: &Body, taken: Timestamp) -> Timestamp {
+    match body {
+        Body::Point(point) => point.time,
+        Body::Published(point) => point.time(taken),
+        Body::Opaque(_) => taken,
+    }
+}

@@ -1,0 +1,242 @@
+//! Sites and the centre: `/v1/sites`, in `/v1/status`, `/healthz` and `/metrics`.
+
+use super::App;
+use super::authorization::Authenticated;
+use super::body::Answer;
+use super::problem::Problem;
+use crate::sites::{CentreSeen, FabricLink, SiteRow, SiteSeen};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tieline_access::Verb;
+use tieline_core::Timestamp;
+use tieline_service::exposition::Exposition;
+
+/// Sites with a series of their own in `/metrics`; the others are in the sums alone.
+const LABELS_MAX: usize = 1000;
+
+/// Sites whose history comes to this node
+#[derive(JsonSchema, Serialize)]
+pub struct SiteList {
+    sites: Vec<SiteShown>,
+}
+
+/// A site
+#[derive(JsonSchema, Serialize)]
+struct SiteShown {
+    name: String,
+    #[schemars(extend("enum" = ["up", "away"]))]
+    state: &'static str,
+    /// When the state began
+    #[schemars(extend("format" = "date-time"))]
+    since: String,
+    /// When the site was heard last; absent where it was not since the start
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    heard: Option<String>,
+    /// Age of the first live record that waits at the site
+    lag_s: f64,
+    /// Records that wait at the site
+    waiting: u64,
+    /// Records that the site has lost, since the start of this node
+    lost: u64,
+    /// Records stored since the start of this node
+    records: u64,
+    /// Samples of them
+    samples: u64,
+    /// Clock of the centre minus that of the site; absent where it is not known
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_offset_s: Option<f64>,
+}
+
+/// The link of a site to its centre
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Site")]
+pub(super) struct LinkShown {
+    /// Its name at the centre
+    name: String,
+    #[schemars(extend("enum" = FabricLink::NAMES))]
+    state: &'static str,
+    /// Why the centre is away, or what it refuses
+    why: String,
+    /// When the state began
+    #[schemars(extend("format" = "date-time"))]
+    since: String,
+    lag_s: f64,
+    /// Records that the centre does not have
+    waiting: u64,
+    /// Records that it will never get
+    lost: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_offset_s: Option<f64>,
+}
+
+/// A centre
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Centre")]
+pub(super) struct CentreShown {
+    #[schemars(extend("enum" = FabricLink::NAMES))]
+    state: &'static str,
+    /// Why the servers are away
+    why: String,
+    /// When the state began
+    #[schemars(extend("format" = "date-time"))]
+    since: String,
+    sites: usize,
+    /// Of these, sites that are away
+    away: usize,
+}
+
+/// All sites, by name.
+pub async fn list(authenticated: Authenticated) -> Result<Answer<SiteList>, Problem> {
+    let authorized = authenticated.must(Verb::Read, "$SYS/sites").await?;
+    let seen = authorized.app.about.sites.centre().unwrap_or_default();
+    Ok(Answer(SiteList { sites: seen.sites.iter().map(|(name, row)| shown(name, row)).collect() }))
+}
+
+fn shown(name: &str, row: &SiteRow) -> SiteShown {
+    SiteShown {
+        name: name.to_owned(),
+        state: if row.is_up { "up" } else { "away" },
+        since: row.since.to_string(),
+        heard: row.heard.as_ref().map(Timestamp::to_string),
+        lag_s: row.lag.as_secs_f64(),
+        waiting: row.waiting,
+        lost: row.lost,
+        records: row.records,
+        samples: row.samples,
+        clock_offset_s: row.clock_offset.map(seconds),
+    }
+}
+
+pub(super) fn link_of(app: &App) -> Option<LinkShown> {
+    let seen = app.about.sites.site()?;
+    Some(LinkShown {
+        state: seen.link.name(),
+        why: if seen.refused.is_empty() { seen.link.why().to_owned() } else { seen.refused },
+        name: seen.name,
+        since: seen.since.to_string(),
+        lag_s: seen.lag.as_secs_f64(),
+        waiting: seen.waiting,
+        lost: seen.lost,
+        clock_offset_s: seen.clock_offset.map(|(micros, _)| seconds(micros)),
+    })
+}
+
+pub(super) fn centre_of(app: &App) -> Option<CentreShown> {
+    let seen = app.about.sites.centre()?;
+    Some(CentreShown {
+        state: seen.link.name(),
+        why: seen.link.why().to_owned(),
+        since: seen.since.to_string(),
+        sites: seen.sites.len(),
+        away: away(&seen),
+    })
+}
+
+fn away(seen: &CentreSeen) -> usize {
+    seen.sites.values().filter(|row| !row.is_up).count()
+}
+
+/// What a person may have to see to.
+pub(super) fn trouble(app: &App) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(site) = app.about.sites.site() {
+        match &site.link {
+            FabricLink::Up => {}
+            FabricLink::Connecting => found.push("site: the centre has not answered yet".to_owned()),
+            FabricLink::Away(why) => {
+                found.push(format!("site: the centre is away, {} records wait: {why}", site.waiting))
+            }
+        }
+        if !site.refused.is_empty() {
+            found.push(format!("site: the centre refuses {}", site.refused));
+        }
+        if site.lost > 0 {
+            found.push(format!("site: {} records are lost to the centre", site.lost));
+        }
+    }
+    if let Some(centre) = app.about.sites.centre() {
+        match &centre.link {
+            FabricLink::Up => {}
+            FabricLink::Connecting => found.push("centre: the servers have not answered yet".to_owned()),
+            FabricLink::Away(why) => found.push(format!("centre: the servers are away: {why}")),
+        }
+        let away = away(&centre);
+        if away > 0 {
+            found.push(format!("centre: {away} sites are away"));
+        }
+    }
+    found
+}
+
+pub(super) fn metrics(e: &mut Exposition, app: &App, (topics, own): (usize, u64)) {
+    if let Some(site) = app.about.sites.site() {
+        site_metrics(e, &site);
+    }
+    if let Some(centre) = app.about.sites.centre() {
+        centre_metrics(e, &centre);
+        e.gauge("tieline_centre_topics", "Topics that have values of sites.", topics);
+        let words = "Values of sites left out because the topic is this node's own.";
+        e.counter("tieline_centre_own_topics_total", words, own);
+    }
+}
+
+fn site_metrics(e: &mut Exposition, seen: &SiteSeen) {
+    e.gauge("tieline_site_up", "1 while the centre answers.", u8::from(seen.link == FabricLink::Up));
+    let lag = "Age of the first live record that the centre does not have.";
+    e.gauge("tieline_site_lag_seconds", lag, seen.lag.as_secs_f64());
+    e.gauge("tieline_site_waiting_records", "Journal records that the centre does not have.", seen.waiting);
+    e.gauge("tieline_site_waiting_live_records", "Of these, live ones.", seen.waiting_live);
+    e.counter("tieline_site_lost_records_total", "Journal records that the centre will never get.", seen.lost);
+    e.counter("tieline_site_batches_total", "Batches and questions sent to the centre.", seen.sent);
+    e.counter("tieline_site_bytes_total", "Bytes of them.", seen.sent_bytes);
+    e.counter("tieline_site_silences_total", "Times that no answer came in time.", seen.silences);
+    if let Some((micros, error)) = seen.clock_offset {
+        e.gauge("tieline_site_clock_offset_seconds", "Clock of the centre minus that of this node.", seconds(micros));
+        e.gauge("tieline_site_clock_offset_error_seconds", "Its error at most.", seconds(error));
+    }
+    if let Some(round_trip) = seen.round_trip {
+        e.gauge("tieline_site_round_trip_seconds", "Time on the link, both ways.", round_trip.as_secs_f64());
+    }
+}
+
+fn centre_metrics(e: &mut Exposition, seen: &CentreSeen) {
+    e.gauge("tieline_centre_up", "1 while sites can be served.", u8::from(seen.link == FabricLink::Up));
+    e.gauge("tieline_centre_sites", "Sites that are known.", seen.sites.len());
+    e.gauge("tieline_centre_sites_away", "Of these, sites that are away.", away(seen));
+    e.gauge("tieline_centre_waiting_bytes", "Bytes of records that wait for the disk.", seen.waiting_bytes);
+    let outcomes =
+        [("stored", seen.stored), ("not_stored", seen.not_stored), ("busy", seen.busy), ("refused", seen.refused)];
+    e.labelled(("tieline_centre_batches_total", "Batches by outcome.", "counter"), "outcome", outcomes);
+    e.counter("tieline_centre_failed_total", "Transactions that failed.", seen.failed);
+    let unreadable = "Records and samples of sites that cannot be stored: a newer format, a topic that is too long.";
+    e.counter("tieline_centre_unreadable_total", unreadable, seen.unreadable);
+    type Figure = (&'static str, &'static str, &'static str, fn(&SiteRow) -> Option<f64>);
+    let figures: [Figure; 7] = [
+        ("tieline_centre_site_up", "1 while the site is heard.", "gauge", |row| Some(f64::from(u8::from(row.is_up)))),
+        ("tieline_centre_site_lag_seconds", "Age of the first live record that waits at the site.", "gauge", |row| {
+            Some(row.lag.as_secs_f64())
+        }),
+        ("tieline_centre_site_waiting_records", "Records that wait at the site.", "gauge", |row| {
+            Some(row.waiting as f64)
+        }),
+        ("tieline_centre_site_clock_offset_seconds", "Clock of this node minus that of the site.", "gauge", |row| {
+            row.clock_offset.map(seconds)
+        }),
+        ("tieline_centre_site_lost_records_total", "Records that the site has lost.", "counter", |row| {
+            Some(row.lost as f64)
+        }),
+        ("tieline_centre_site_records_total", "Records of the site that were stored.", "counter", |row| {
+            Some(row.records as f64)
+        }),
+        ("tieline_centre_site_samples_total", "Samples of them.", "counter", |row| Some(row.samples as f64)),
+    ];
+    for (name, help, kind, of) in figures {
+        let rows = seen.sites.iter().take(LABELS_MAX);
+        e.labelled((name, help, kind), "site", rows.filter_map(|(site, row)| Some((site, of(row)?))));
+    }
+}
+
+fn seconds(micros: i64) -> f64 {
+    micros as f64 / 1e6
+}

@@ -1,0 +1,68 @@
+//! The part of a node that is joined to others as a site or as the centre, where it is.
+
+use super::StartError;
+use crate::bus::{BusHandle, JoinedSites};
+use crate::config::Config;
+use crate::history::Joined;
+use crate::sites::{Role, SitesBoard, SitesParts, SitesThread};
+use std::path::Path;
+use std::sync::Arc;
+use tieline_history::{HistorySource, SITES_FOLDER};
+use tieline_net::Clock;
+use tokio::sync::mpsc;
+
+/// Records of a site are at most so long, roughly: a batch must take each.
+const SITE_RECORD_BYTES: usize = 512 << 10;
+/// The same of a node that is none.
+const RECORD_BYTES: usize = 1 << 20;
+/// The journal of a centre keeps records until their marks are written, which takes a second: more than enough for that.
+const CENTRE_KEPT_BYTES: u64 = 1 << 30;
+
+/// A site or a centre that has not started.
+pub(super) struct JoinedParts {
+    parts: SitesParts,
+    joined: Joined,
+}
+
+impl JoinedParts {
+    /// The parts, where the configuration joins the node to others.
+    pub(super) fn of(config: &Config, folder: &Path, board: &Arc<SitesBoard>) -> Option<Self> {
+        let fabric = config.fabric.clone()?;
+        let site = config.site.clone().map(Role::Site);
+        let role = site.or_else(|| config.centre.clone().map(Role::Centre))?;
+        let (is_held, kept_bytes, record_bytes) = match &role {
+            Role::Site(site) => (false, site.waiting_bytes_max, SITE_RECORD_BYTES),
+            Role::Centre(_) => (true, CENTRE_KEPT_BYTES, RECORD_BYTES),
+        };
+        let (sender, opened) = mpsc::unbounded_channel();
+        let joined = Joined { opened: sender, is_held, kept_bytes, record_bytes };
+        let source = HistorySource::new(folder);
+        let folder = folder.join(SITES_FOLDER);
+        Some(Self { parts: SitesParts { fabric, role, folder, source, opened, board: Arc::clone(board) }, joined })
+    }
+
+    /// What history has of it.
+    pub(super) fn joined(&self) -> Joined {
+        self.joined.clone()
+    }
+
+    /// What the bus has of it.
+    pub(super) fn sites(&self) -> Option<JoinedSites> {
+        match &self.parts.role {
+            Role::Site(_) => None,
+            Role::Centre(centre) => Some(JoinedSites::new(centre.prefix.clone())),
+        }
+    }
+
+    /// Starts the thread, which reads history through `source`; its news goes to the bus.
+    pub(super) fn start(
+        self,
+        clock: Clock,
+        source: &HistorySource,
+        bus: &BusHandle,
+    ) -> Result<SitesThread, StartError> {
+        let [_, monitoring, _] = bus.lanes();
+        let parts = SitesParts { source: source.clone(), ..self.parts };
+        SitesThread::start(parts, clock, monitoring).map_err(StartError::Thread)
+    }
+}

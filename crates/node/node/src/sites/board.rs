@@ -1,0 +1,157 @@
+//! What is shown of sites and the centre.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tieline_core::Timestamp;
+
+/// How the link to the other end is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum FabricLink {
+    /// It was never up.
+    #[default]
+    Connecting,
+    /// It is.
+    Up,
+    /// It is not; why.
+    Away(String),
+}
+
+impl FabricLink {
+    /// All words.
+    pub const NAMES: [&'static str; 3] = ["connecting", "up", "away"];
+
+    /// A word of it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Up => "up",
+            Self::Away(_) => "away",
+        }
+    }
+
+    /// Why it is away.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Connecting | Self::Up => "",
+            Self::Away(why) => why,
+        }
+    }
+}
+
+/// A site, as it sees itself. Counts begin with the process.
+#[derive(Clone, Debug, Default)]
+pub struct SiteSeen {
+    /// Its name at the centre.
+    pub name: String,
+    /// Whether the centre answers.
+    pub link: FabricLink,
+    /// Since when.
+    pub since: Timestamp,
+    /// Records of the journal that the centre does not have.
+    pub waiting: u64,
+    /// Of these, live ones.
+    pub waiting_live: u64,
+    /// How long ago the first of the live ones was recorded.
+    pub lag: Duration,
+    /// Records that the centre will never get.
+    pub lost: u64,
+    /// Batches and questions that were sent.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Times without an answer.
+    pub silences: u64,
+    /// The clock of the centre minus that of the site, in microseconds, and by how much that may be wrong.
+    pub clock_offset: Option<(i64, i64)>,
+    /// The way on the link, both directions.
+    pub round_trip: Option<Duration>,
+    /// What the centre refuses; empty where it takes all.
+    pub refused: String,
+}
+
+/// A site, as the centre sees it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SiteRow {
+    /// Whether it was heard in time.
+    pub is_up: bool,
+    /// Since when it is up, or away.
+    pub since: Timestamp,
+    /// When it was heard last; none since the start.
+    pub heard: Option<Timestamp>,
+    /// What it says: how old the first live record is that waits.
+    pub lag: Duration,
+    /// What it says: records that wait.
+    pub waiting: u64,
+    /// Numbers that it said it lost, since the start of this node.
+    pub lost: u64,
+    /// Records that were stored, since the start of this node.
+    pub records: u64,
+    /// Samples of them.
+    pub samples: u64,
+    /// What it says: the clock of the centre minus its own, in microseconds.
+    pub clock_offset: Option<i64>,
+}
+
+/// A centre. Counts begin with the process.
+#[derive(Clone, Debug, Default)]
+pub struct CentreSeen {
+    /// Whether the servers answer.
+    pub link: FabricLink,
+    /// Since when.
+    pub since: Timestamp,
+    /// Sites by name.
+    pub sites: BTreeMap<Arc<str>, SiteRow>,
+    /// Batches that are on the disk.
+    pub stored: u64,
+    /// Batches that did not continue after the mark.
+    pub not_stored: u64,
+    /// Batches that came while too much waited.
+    pub busy: u64,
+    /// Batches that were refused.
+    pub refused: u64,
+    /// Transactions that failed.
+    pub failed: u64,
+    /// Records that no release at hand can read, and samples whose topics are too long.
+    pub unreadable: u64,
+    /// Bytes of records that wait for the disk.
+    pub waiting_bytes: usize,
+}
+
+/// Read by many, written by the thread of the room.
+#[derive(Debug, Default)]
+pub struct SitesBoard {
+    site: Mutex<Option<SiteSeen>>,
+    centre: Mutex<Option<CentreSeen>>,
+}
+
+impl SitesBoard {
+    /// What a site shows; none where the node is none.
+    #[must_use]
+    pub fn site(&self) -> Option<SiteSeen> {
+        lock(&self.site).clone()
+    }
+
+    /// What a centre shows; none where the node is none.
+    #[must_use]
+    pub fn centre(&self) -> Option<CentreSeen> {
+        lock(&self.centre).clone()
+    }
+
+    /// Shows a site.
+    pub fn set_site(&self, seen: SiteSeen) {
+        *lock(&self.site) = Some(seen);
+    }
+
+    /// Shows a centre.
+    pub fn set_centre(&self, seen: CentreSeen) {
+        *lock(&self.centre) = Some(seen);
+    }
+}
+
+/// What is locked here is whole between statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,396 @@
+//! A centre: takes the batches of sites, stores each record once below the topics of its site, and answers once that is on the disk.
+
+use super::board::{CentreSeen, SiteRow, SitesBoard};
+use super::loaded::{load_marks, load_values};
+use super::marks::{self, Marks};
+use super::served::serve;
+use super::told::{self, Told};
+use super::values::Values;
+use super::{SitesNews, SitesParts, SitesReport};
+use crate::config::{CentreConfig, is_site_name};
+use futures_util::future::LocalBoxFuture;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_core::{Body, Now, Point, Quality, Timestamp, Topic, Value};
+use tieline_fabric::{Request, subject};
+use tieline_history::{HistoryHandle, JournalFeed, Noted};
+use tieline_journal::{Decoder, Sample, Seq};
+use tieline_net::Shard;
+use tieline_relay::{Mark, Part, Receiver, ReceiverLimits, Reply, Stream};
+use tokio::sync::{mpsc, oneshot};
+
+/// The file of marks.
+const MARKS: &str = "marks";
+/// Bytes of records of all sites that wait.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+/// Topics of a site whose names are kept; beyond, they are made again.
+const NAMES_MAX: usize = 1 << 16;
+const TICK: Duration = Duration::from_millis(500);
+/// How often marks are written, and what is shown of sites published.
+const SAVE_EVERY: Duration = Duration::from_secs(1);
+const SHOW_EVERY: Duration = Duration::from_secs(5);
+/// Marks that cannot be written for so long: nothing more is taken, or the journal would have to keep all for them.
+const UNSAVED_MAX: Duration = Duration::from_secs(30);
+
+/// What became of the parts of a transaction: each with its place in the journal, where it is there.
+type Done = Vec<Option<Seq>>;
+
+/// Runs until the node stops.
+pub async fn run<I: From<SitesReport> + Send + 'static>(
+    shard: Rc<Shard>,
+    mut parts: SitesParts,
+    config: CentreConfig,
+    reports: mpsc::Sender<I>,
+) {
+    let since = shard.now().utc;
+    parts.board.set_centre(CentreSeen { since, ..CentreSeen::default() });
+    let Some((handle, feed)) = parts.opened.recv().await else { return };
+    let path = parts.folder.join(MARKS);
+    let (feed, marks) = load_marks(feed, &path).await;
+    let mut loaded = load_values(parts.source.clone(), &config.prefix);
+    let mut centre = Centre::new(shard.now(), &parts, config, (handle, feed, marks, path));
+    let (requests, mut asked) = mpsc::channel(256);
+    let (fabric, board) = (parts.fabric.clone(), Arc::clone(&parts.board));
+    tokio::task::spawn_local(serve(shard.clock(), fabric, board, requests));
+    let mut tick = tokio::time::interval(TICK);
+    let mut storing: Option<LocalBoxFuture<'static, Done>> = None;
+    loop {
+        if storing.is_none() {
+            storing = centre.begin_store(shard.now());
+        }
+        tokio::select! {
+            request = asked.recv() => {
+                let Some(request) = request else { return };
+                centre.handle(shard.now(), request).await;
+            }
+            done = poll(&mut storing) => {
+                storing = None;
+                centre.stored(shard.now(), done).await;
+            }
+            Some((topic, time, body)) = loaded.recv() => centre.restore(topic, time, body),
+            permit = reports.reserve(), if !centre.values.is_empty() => {
+                let Ok(permit) = permit else { return };
+                permit.send(SitesReport(centre.values.take()).into());
+            }
+            _ = tick.tick() => centre.tick(shard.now()),
+        }
+    }
+}
+
+async fn poll(storing: &mut Option<LocalBoxFuture<'static, Done>>) -> Done {
+    match storing {
+        Some(storing) => storing.await,
+        None => std::future::pending().await,
+    }
+}
+
+struct Centre {
+    config: CentreConfig,
+    path: PathBuf,
+    offset_max: Duration,
+    handle: HistoryHandle,
+    feed: JournalFeed,
+    marks: Marks,
+    saved: Marks,
+    saved_at: Timestamp,
+    shown_at: Option<Timestamp>,
+    receiver: Receiver<Request>,
+    decoder: Decoder,
+    /// Topics here, by site and the topic there.
+    names: HashMap<Arc<str>, HashMap<Topic, Topic>>,
+    sites: BTreeMap<Arc<str>, SiteRow>,
+    /// What is at the disk: the parts, and the newest values of each topic.
+    parts: Vec<Part>,
+    newest: HashMap<Topic, (Arc<str>, Timestamp, Body)>,
+    samples: Vec<u64>,
+    values: Values,
+    unreadable: u64,
+    board: Arc<SitesBoard>,
+}
+
+impl Centre {
+    fn new(
+        now: Now,
+        parts: &SitesParts,
+        config: CentreConfig,
+        (handle, feed, marks, path): (HistoryHandle, JournalFeed, Marks, PathBuf),
+    ) -> Self {
+        let streams = Stream::ALL.len();
+        let mut receiver = Receiver::new(ReceiverLimits {
+            streams_max: config.sites_max.saturating_mul(streams),
+            waiting_bytes_max: WAITING_BYTES_MAX,
+            // Live and back-fill.
+            stream_bytes_max: config.site_bytes_max / 2,
+            waiting_max: config.requests_max,
+            ..ReceiverLimits::default()
+        });
+        receiver.handle_marks(marks.all());
+        let row = || SiteRow { since: now.utc, ..SiteRow::default() };
+        let sites: BTreeMap<_, _> = marks.all().map(|(site, ..)| (site, row())).collect();
+        let mut values = Values::default();
+        sites.keys().for_each(|site| values.push(SitesNews::State { site: Arc::clone(site), is_up: false }));
+        Self {
+            config,
+            path,
+            offset_max: parts.fabric.clock_offset_max,
+            handle,
+            feed,
+            saved: marks.clone(),
+            marks,
+            saved_at: now.utc,
+            shown_at: None,
+            receiver,
+            decoder: Decoder::default(),
+            names: HashMap::new(),
+            sites,
+            parts: Vec::new(),
+            newest: HashMap::new(),
+            samples: Vec::new(),
+            values,
+            unreadable: 0,
+            board: Arc::clone(&parts.board),
+        }
+    }
+
+    async fn handle(&mut self, now: Now, request: Request) {
+        let site = subject::site_of(&request.subject).filter(|site| is_site_name(site));
+        let Some(site) = site else { return };
+        if request.subject.ends_with(told::SUBJECT) {
+            if self.told(now, &site, &request.body) {
+                answer([(request, Vec::new())]).await;
+            }
+            return;
+        }
+        let body = request.body.clone();
+        let reply = self.receiver.handle_batch(now, &site, request, &body);
+        if self.receiver.mark(&site, Stream::Live).is_some() || self.sites.contains_key(site.as_str()) {
+            self.heard(now, &site);
+        }
+        answer(reply.map(|Reply { request, body }| (request, body))).await;
+    }
+
+    /// What a site says of itself; whether the site is one of those that are taken.
+    fn told(&mut self, now: Now, site: &str, body: &[u8]) -> bool {
+        if !self.sites.contains_key(site) && self.sites.len() >= self.config.sites_max {
+            return false;
+        }
+        let Ok(Told { waiting, lag_ms, clock_offset_us }) = serde_json::from_slice(body) else { return false };
+        self.heard(now, site);
+        let limit = self.offset_max.as_micros();
+        let Some(row) = self.sites.get_mut(site) else { return false };
+        let is_off = |offset: Option<i64>| offset.is_some_and(|micros| u128::from(micros.unsigned_abs()) > limit);
+        if is_off(clock_offset_us) && !is_off(row.clock_offset) {
+            tracing::warn!(
+                site,
+                micros = clock_offset_us,
+                "the clock of a site differs by more than fabric.clock_offset_max"
+            );
+        }
+        (row.waiting, row.lag, row.clock_offset) = (waiting, Duration::from_millis(lag_ms), clock_offset_us);
+        true
+    }
+
+    fn heard(&mut self, now: Now, site: &str) {
+        let row = match self.sites.get_mut(site) {
+            Some(row) => row,
+            None => self.sites.entry(site.into()).or_default(),
+        };
+        row.heard = Some(now.utc);
+        if !row.is_up {
+            (row.is_up, row.since) = (true, now.utc);
+            tracing::info!(site, "a site is there");
+            self.values.push(SitesNews::State { site: site.into(), is_up: true });
+        }
+    }
+
+    /// Begins the next transaction, where there is one.
+    fn begin_store(&mut self, now: Now) -> Option<LocalBoxFuture<'static, Done>> {
+        if self.marks != self.saved && now.utc.micros() - self.saved_at.micros() > micros(UNSAVED_MAX) {
+            return None;
+        }
+        let parts = self.receiver.poll_store()?;
+        let (mut noted, mut receipts) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
+        self.samples.clear();
+        for part in &parts {
+            let samples = self.samples_of(part);
+            self.samples.push(samples.len() as u64);
+            let (sender, receipt) = oneshot::channel();
+            receipts.push(receipt);
+            noted.push(Noted {
+                note: marks::note(&part.site, part.stream, part.mark),
+                samples,
+                receipt: Box::new(move |stored| {
+                    let _ = sender.send(stored.ok());
+                }),
+            });
+        }
+        self.parts = parts;
+        self.handle.submit_noted(noted);
+        Some(Box::pin(async move {
+            let done = futures_util::future::join_all(receipts).await;
+            done.into_iter().map(|seq| seq.ok().flatten()).collect()
+        }))
+    }
+
+    /// The samples of a batch, with the topics that they have here.
+    fn samples_of(&mut self, part: &Part) -> Vec<Sample> {
+        let Self { decoder, names, newest, config, unreadable, .. } = self;
+        let names = names.entry(Arc::clone(&part.site)).or_default();
+        if names.len() > NAMES_MAX {
+            names.clear();
+        }
+        let mut samples = Vec::new();
+        for record in part.records.iter() {
+            let Ok(found) = decoder.decode(&record) else {
+                *unreadable += 1;
+                continue;
+            };
+            for mut sample in found {
+                let topic = match names.get(&sample.update.topic) {
+                    Some(topic) => topic.clone(),
+                    None => {
+                        let Ok(topic) = Topic::new(&format!("{}{}/{}", config.prefix, part.site, sample.update.topic))
+                        else {
+                            *unreadable += 1;
+                            continue;
+                        };
+                        names.insert(sample.update.topic.clone(), topic.clone());
+                        topic
+                    }
+                };
+                sample.update.topic = topic.clone();
+                let is_newest = newest.get(&topic).is_none_or(|(_, time, _)| *time <= sample.time);
+                if is_newest {
+                    newest.insert(topic, (Arc::clone(&part.site), sample.time, sample.update.body.clone()));
+                }
+                samples.push(sample);
+            }
+        }
+        samples
+    }
+
+    /// The transaction is over.
+    async fn stored(&mut self, now: Now, done: Done) {
+        let (parts, samples) = (std::mem::take(&mut self.parts), std::mem::take(&mut self.samples));
+        let is_whole = done.iter().all(Option::is_some);
+        for ((part, seq), samples) in parts.iter().zip(done).zip(samples) {
+            let Some(seq) = seq else { continue };
+            self.marks.set(Arc::clone(&part.site), part.stream, part.mark);
+            self.marks.seq = self.marks.seq.max(seq);
+            if let Some(row) = self.sites.get_mut(&part.site) {
+                row.records += part.records.count();
+                row.samples += samples;
+                row.lost += lost_of(part);
+            } else {
+                let (records, lost) = (part.records.count(), lost_of(part));
+                let row = SiteRow { since: now.utc, records, samples, lost, ..SiteRow::default() };
+                self.sites.insert(Arc::clone(&part.site), row);
+            }
+        }
+        let replies = if is_whole {
+            for (topic, (site, time, body)) in self.newest.drain() {
+                self.values.put(&site, topic, time, body);
+            }
+            self.receiver.handle_stored(now)
+        } else {
+            tracing::warn!("history does not take what sites send: they are told to send it later");
+            self.newest.clear();
+            let replies = self.receiver.handle_failed(now);
+            self.receiver.handle_marks(self.marks.all());
+            replies
+        };
+        answer(replies.into_iter().map(|Reply { request, body }| (request, body))).await;
+    }
+
+    /// A last value from before the start.
+    fn restore(&mut self, topic: Topic, time: Timestamp, body: Body) {
+        let below = topic.strip_prefix(self.config.prefix.as_str());
+        if let Some((site, _)) = below.and_then(|below| below.split_once('/')) {
+            self.values.put(&site.into(), topic.clone(), time, body);
+        }
+    }
+
+    fn tick(&mut self, now: Now) {
+        let silence = micros(self.config.silence);
+        for (site, row) in &mut self.sites {
+            let is_silent = row.heard.is_none_or(|heard| now.utc.micros() - heard.micros() > silence);
+            if row.is_up && is_silent {
+                tracing::warn!(site = &**site, "a site is away");
+                (row.is_up, row.since) = (false, now.utc);
+                self.values.push(SitesNews::State { site: Arc::clone(site), is_up: false });
+            }
+        }
+        // The file must not be ahead of the journal.
+        let is_durable = self.marks.seq <= self.feed.place().durable;
+        let is_due = now.utc.micros() - self.saved_at.micros() >= micros(SAVE_EVERY) && is_durable;
+        if is_due && self.marks != self.saved {
+            match self.marks.save(&self.path) {
+                Ok(()) => {
+                    self.feed.want(self.marks.seq.next());
+                    (self.saved, self.saved_at) = (self.marks.clone(), now.utc);
+                }
+                Err(error) => tracing::warn!(%error, "the marks of sites cannot be written"),
+            }
+        } else if self.marks == self.saved {
+            self.saved_at = now.utc;
+        }
+        self.show(now);
+    }
+
+    fn show(&mut self, now: Now) {
+        let stats = self.receiver.stats();
+        let seen = self.board.centre().unwrap_or_default();
+        self.board.set_centre(CentreSeen {
+            sites: self.sites.clone(),
+            stored: stats.stored,
+            not_stored: stats.not_stored,
+            busy: stats.busy,
+            refused: stats.refused,
+            failed: stats.failed,
+            unreadable: self.unreadable,
+            waiting_bytes: self.receiver.waiting_bytes(),
+            ..seen
+        });
+        if self.shown_at.is_some_and(|at| now.utc.micros() - at.micros() < micros(SHOW_EVERY)) {
+            return;
+        }
+        self.shown_at = Some(now.utc);
+        for (site, row) in &self.sites {
+            let quality = if row.is_up { Quality::GOOD } else { Quality::AWAY };
+            let whole = |count: u64| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+            let members = [
+                ("waiting", whole(row.waiting)),
+                ("lost", whole(row.lost)),
+                ("lag", Value::Float(row.lag.as_secs_f64())),
+            ];
+            for (member, value) in members {
+                let body = Body::Point(Point { value, quality, time: now.utc });
+                if let Ok(topic) = Topic::new(&format!("$SYS/sites/{site}/{member}")) {
+                    self.values.push(SitesNews::System(topic, body));
+                }
+            }
+        }
+    }
+}
+
+/// Numbers that the batch says are lost.
+fn lost_of(part: &Part) -> u64 {
+    let before = if part.before.epoch == part.mark.epoch { part.before } else { Mark::default() };
+    (part.first - 1).saturating_sub(before.number)
+}
+
+fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
+async fn answer(replies: impl IntoIterator<Item = (Request, Vec<u8>)>) {
+    for (request, body) in replies {
+        // The site asks again.
+        if let Err(error) = request.answer(body.into()).await {
+            tracing::debug!(%error, "an answer cannot be sent");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The subjects that a centre serves.
+
+use super::board::{CentreSeen, FabricLink, SitesBoard};
+use super::connect::connect;
+use super::told;
+use crate::config::FabricConfig;
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_fabric::{Fabric, FabricError, Request, subject};
+use tieline_net::Clock;
+use tieline_relay::Stream;
+use tokio::sync::mpsc;
+
+/// The group of the centre's receivers.
+const GROUP: &str = "store";
+/// How soon it is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Serves all sites, as long as the connection lasts, and again.
+pub async fn serve(clock: Clock, config: FabricConfig, board: Arc<SitesBoard>, requests: mpsc::Sender<Request>) {
+    let show = |link: FabricLink| {
+        if let Some(seen) = board.centre() {
+            let since = if seen.link.name() == link.name() { seen.since } else { clock.now().utc };
+            board.set_centre(CentreSeen { link, since, ..seen });
+        }
+    };
+    loop {
+        let fabric = connect(&config, "centre", |why| show(FabricLink::Away(why))).await;
+        if let Err(error) = serve_over(&fabric, &requests, &show).await {
+            tracing::warn!(%error, "sites cannot be served; it is tried again");
+            show(FabricLink::Away(error.to_string()));
+        }
+        if requests.is_closed() {
+            return;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn serve_over(
+    fabric: &Fabric,
+    requests: &mpsc::Sender<Request>,
+    show: &impl Fn(FabricLink),
+) -> Result<(), FabricError> {
+    let [live, backfill, bulk] = Stream::ALL.map(Stream::name);
+    let mut services = Vec::new();
+    for stream in [live, backfill, bulk, told::SUBJECT] {
+        services.push(fabric.serve(&subject::up_of_all(stream), GROUP).await?);
+    }
+    fabric.flush().await?;
+    show(FabricLink::Up);
+    tracing::info!("the centre takes what sites send");
+    let mut is_up = fabric.is_up();
+    let watched = async move {
+        while is_up.changed().await.is_ok() {
+            let is_up = *is_up.borrow_and_update();
+            show(if is_up {
+                FabricLink::Up
+            } else {
+                FabricLink::Away("the connection to the servers is lost".to_owned())
+            });
+        }
+    };
+    let pumps = services.into_iter().map(|mut service| {
+        let requests = requests.clone();
+        async move {
+            while let Some(request) = service.next().await {
+                if requests.send(request).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    futures_util::future::join(futures_util::future::join_all(pumps), watched).await;
+    Ok(())
+}

@@ -1,0 +1,208 @@
+"""Sites and their centre, over a real nats-server: each point that was acknowledged at a site is at the centre once, whatever is killed."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from node import Node, tieline
+from waiting import until
+
+BUILT = Path(__file__).parent.parent / ".work/bin/nats-server"
+NATS = str(BUILT) if BUILT.exists() else shutil.which("nats-server")
+START = 1_795_000_000_000
+
+pytestmark = pytest.mark.skipif(NATS is None, reason="no nats-server: .ci/nats builds it")
+
+
+class Server:
+    """A nats-server at a free port, which it keeps over restarts."""
+
+    def __init__(self, folder):
+        self.folder, self.port = folder, -1
+        self.start()
+
+    def start(self):
+        words = [NATS, "-a", "127.0.0.1", "-p", str(self.port), "--ports_file_dir", str(self.folder)]
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ports = self.folder / f"nats-server_{self.process.pid}.ports"
+
+        def port():
+            try:
+                return int(json.loads(ports.read_text())["nats"][0].rsplit(":", 1)[1])
+            except (OSError, ValueError, KeyError):
+                return None
+
+        self.port = until(port, "the server has no port")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def table(self):
+        return f'[fabric]\nservers = ["nats://127.0.0.1:{self.port}"]\n'
+
+
+def folder(path, name):
+    (path / name).mkdir()
+    return path / name
+
+
+def site_of(path, server, name, more=""):
+    return Node(folder(path, name), more=f'{server.table()}[site]\nname = "{name}"\n{more}')
+
+
+def centre_of(path, server, more=""):
+    return Node(folder(path, "centre"), more=f'{server.table()}[centre]\nsilence = "3s"\n{more}')
+
+
+@pytest.fixture
+def server(tmp_path):
+    server = Server(folder(tmp_path, "nats"))
+    yield server
+    server.kill()
+
+
+def restart(node):
+    """`kill -9`, and the same node again."""
+    node.process.kill()
+    node.start()
+
+
+class Publisher:
+    """Publishes points of which no two are equal; what was acknowledged is stored at the site."""
+
+    def __init__(self, topics=3):
+        self.topics = [f"plant/{number}/power" for number in range(topics)]
+        self.values = {topic: [] for topic in self.topics}
+        self.next = 0
+
+    def publish(self, site, count):
+        for _ in range(count):
+            self.next += 1
+            topic = self.topics[self.next % len(self.topics)]
+            status, _, answer = site.set(topic, str(self.next))
+            assert status in (200, 201), answer
+            self.values[topic].append(self.next)
+
+
+def values(node, topic):
+    return [row["v"] for row in node.history(topic)]
+
+
+def wait_for_all(centre, publisher, site="north", seconds=20.0):
+    """Each value once and in order, as the oracle has them."""
+    for topic, expected in publisher.values.items():
+        there = f"sites/{site}/{topic}"
+
+        def says():
+            return f"{there}: {len(values(centre, there))} of {len(expected)}\n{centre.process.said()}"
+
+        until(lambda: len(values(centre, there)) >= len(expected), says, seconds)
+        assert values(centre, there) == expected
+
+
+def row_of(centre, site="north"):
+    sites = centre.request("/v1/sites")[1]["sites"]
+    return next((row for row in sites if row["name"] == site), None)
+
+
+def wait_for_site(centre, state, site="north"):
+    def row():
+        row = row_of(centre, site)
+        return row if row and row["state"] == state else None
+
+    return until(row, lambda: f"{row_of(centre, site)}\n{centre.process.said()}")
+
+
+def journaled(node):
+    """Samples that the journal took since the start."""
+    lines = [line for line in node.metrics().splitlines() if line.startswith("tieline_history_journaled_points_total")]
+    return int(float(lines[0].split()[-1]))
+
+
+def test_each_point_of_a_site_is_at_the_centre_once_whatever_is_killed(tmp_path, server):
+    publisher = Publisher()
+    with centre_of(tmp_path, server) as centre, site_of(tmp_path, server, "north") as site:
+        wait_for_site(centre, "up")
+        publisher.publish(site, 30)
+        wait_for_all(centre, publisher)
+        # None was stored twice: the store would show two that are equal as one.
+        assert row_of(centre)["samples"] == 30
+        # The centre is killed while points come.
+        publisher.publish(site, 10)
+        centre.process.kill()
+        publisher.publish(site, 10)
+        centre.start()
+        wait_for_all(centre, publisher)
+        # The site is.
+        publisher.publish(site, 10)
+        restart(site)
+        publisher.publish(site, 10)
+        wait_for_all(centre, publisher)
+        assert row_of(centre)["lost"] == 0
+        # Both are, at once.
+        publisher.publish(site, 10)
+        centre.process.kill()
+        restart(site)
+        centre.start()
+        publisher.publish(site, 5)
+        wait_for_all(centre, publisher)
+        # The server between them is.
+        server.kill()
+        publisher.publish(site, 20)
+        until(lambda: site.request("/v1/status")[1]["site"]["state"] == "away", site.process.said)
+        server.start()
+        publisher.publish(site, 10)
+        wait_for_all(centre, publisher)
+        until(lambda: site.request("/v1/status")[1]["site"]["waiting"] == 0, site.process.said)
+        assert row_of(centre)["lost"] == 0
+        metrics = site.metrics()
+        assert "tieline_site_lost_records_total 0" in metrics and "tieline_site_up 1" in metrics
+        assert 'tieline_centre_site_up{site="north"} 1' in centre.metrics()
+
+
+def test_the_centre_shows_the_newest_values_and_which_sites_are_away(tmp_path, server):
+    with centre_of(tmp_path, server) as centre:
+        with site_of(tmp_path, server, "north") as site:
+            wait_for_site(centre, "up")
+            point = '{"v":5.5,"q":"good","t":"2026-11-20T09:36:00.123Z"}'
+            site.set("plant/power", point)
+            site.set("plant/name", "pump")
+            there = "sites/north/plant/power"
+            centre.wait_value(there, v=5.5, q="good", t="2026-11-20T09:36:00.123Z")
+            until(lambda: centre.get("sites/north/plant/name") == "pump", centre.process.said)
+            # A value that is older does not take the place of a newer one, and is recorded.
+            site.set("plant/power", '{"v":4.5,"q":"good","t":"2026-11-20T09:35:00.000Z"}')
+            centre.wait_history(there, v=4.5)
+            assert centre.get(there)["v"] == 5.5
+            # Only the site writes there.
+            assert centre.set(there, "7")[0] == 403
+        wait_for_site(centre, "away")
+        centre.wait_value(there, v=5.5, q="bad", why=["away"])
+        centre.wait_value("$SYS/sites/north/state", v="away")
+        # What is there after a restart is what history has, until the site is heard.
+        restart(centre)
+        centre.wait_value(there, v=5.5, q="bad", why=["away"])
+        assert "north" in tieline("sites", "--http", centre.http).stdout
+        with Node(tmp_path / "north", more=f'{server.table()}[site]\nname = "north"\n') as site:
+            wait_for_site(centre, "up")
+            centre.wait_value(there, v=5.5, q="good")
+            assert len(values(centre, there)) == 2
+            assert "as site north" in tieline("status", "--http", site.http).stdout
+
+
+def test_what_a_site_selects_goes_up_and_what_waits_comes_later(tmp_path, server):
+    publisher = Publisher(1)
+    with site_of(tmp_path, server, "north", 'topics = ["plant/#"]\n') as site:
+        # Before there is a centre.
+        publisher.publish(site, 20)
+        site.set("other/power", "1")
+        until(lambda: site.request("/v1/status")[1]["site"]["state"] == "away", site.process.said)
+        with centre_of(tmp_path, server) as centre:
+            wait_for_site(centre, "up")
+            publisher.publish(site, 5)
+            wait_for_all(centre, publisher)
+            assert row_of(centre)["samples"] == 25
+            assert centre.history("sites/north/other/power") == []
