@@ -188,7 +188,8 @@ mod tests {
         let mut feed = writer.feed(&source, true);
         record(writer.handle(), 20..30);
         assert_eq!(read(&mut feed, Seq(1)), (1..30).collect::<Vec<_>>());
-        assert_eq!(read(&mut feed, feed.opened().next()), (20..30).collect::<Vec<_>>());
+        let from = feed.opened().next();
+        assert_eq!(read(&mut feed, from), (20..30).collect::<Vec<_>>());
     }
 
     #[test]

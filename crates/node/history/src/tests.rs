@@ -441,8 +441,11 @@ fn what_the_store_had_no_time_for_is_there_after_the_next_start() {
 #[test]
 fn a_long_queue_refuses_and_drops() {
     let queue = crate::queue::Queue::new(10, 1 << 20);
-    let batch =
-        |receipt| crate::queue::Batch { samples: received_at(0, (0..8).map(|n| point("a", n, n)).collect()), receipt };
+    let batch = |receipt| crate::queue::Batch {
+        samples: received_at(0, (0..8).map(|n| point("a", n, n)).collect()),
+        receipt,
+        noted: Vec::new(),
+    };
     let (told, receipt) = mpsc::channel();
     queue.put(batch(None));
     queue.put(batch(None));

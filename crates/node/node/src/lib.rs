@@ -23,6 +23,7 @@ mod field;
 mod history;
 mod http;
 mod node;
+#[cfg_attr(not(feature = "fabric"), allow(dead_code, reason = "what is shown of sites is there, and nobody writes it"))]
 mod sites;
 mod trace;
 mod wall_clock;

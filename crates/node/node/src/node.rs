@@ -86,9 +86,8 @@ impl Node {
     /// # Errors
     /// The folder, an address or a thread cannot be had; nothing runs then.
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
-        let (bus, inputs) = BusHandle::new();
-        let (clock, board) = (Clock::start(), Arc::default());
-        let sites = JoinedParts::of(config, folder, &board);
+        let ((bus, inputs), clock, board) = (BusHandle::new(), Clock::start(), Arc::default());
+        let (edge, sites) = (EdgeParts::of(&config.edge), JoinedParts::of(config, folder, &board));
         let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, source, history, traces, positions } =
             open_data(config, folder, clock, &bus, sites.as_ref().map(JoinedParts::joined))?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
@@ -101,7 +100,6 @@ impl Node {
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
         let derived = start_derived(config.history.enabled.then(|| source.clone()), clock, &bus)?;
-        let edge = EdgeParts::of(&config.edge);
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
@@ -113,11 +111,9 @@ impl Node {
             derived: (config.derived.clone(), derived.as_ref().map(|writer| writer.handle().clone())),
             lanes: lanes(&config.mqtt, &config.devices),
             rules: config.topics.clone(),
-            opened,
-            image,
+            pending: (opened, image),
             wall: wall.clone(),
-            mirror: edge.as_ref().map(EdgeParts::mirror),
-            sites: sites.as_ref().and_then(JoinedParts::sites),
+            shown: (edge.as_ref().map(EdgeParts::mirror), sites.as_ref().and_then(JoinedParts::sites)),
             sockets: socket_shards(config.node.workers),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
@@ -374,13 +370,10 @@ struct Binding {
     derived: (Vec<Series>, Option<DerivedHandle>),
     lanes: Vec<(Filter, Lane)>,
     rules: Vec<TopicRule>,
-    opened: Option<Opened>,
-    image: Image,
+    pending: (Option<Opened>, Image),
     wall: WallClock,
-    /// Topics of an upstream.
-    mirror: Option<Mirror>,
-    /// Values of sites.
-    sites: Option<JoinedSites>,
+    /// Topics of an upstream, and of sites.
+    shown: (Option<Mirror>, Option<JoinedSites>),
     /// Threads for the sockets of its clients.
     sockets: usize,
 }
@@ -398,7 +391,7 @@ fn start_bus(
     let body = move |shard: Rc<tieline_net::Shard>| async move {
         let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, .. } =
             binding;
-        let Binding { views, derived, opened, image, wall, mirror, sites, sockets, .. } = binding;
+        let Binding { views, derived, pending: (opened, image), wall, shown: (mirror, sites), sockets, .. } = binding;
         let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
             Ok(bound) => bound,
             Err(why) => return drop(report.send(Err(StartError::Listen { what: "mqtt", address: listen, why }))),

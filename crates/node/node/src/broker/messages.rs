@@ -100,7 +100,9 @@ impl ClientOwner {
             return Taken::Done;
         }
         if self.is_reserved(&message.topic) {
-            let words = match self.bus.borrow().is_reserved(&message.topic) {
+            let bus = self.bus.borrow();
+            let words = match bus.is_reserved(&message.topic) {
+                true if bus.is_of_site(&message.topic) => reasons::OF_SITE.to_owned(),
                 true => reasons::reserved(&message.topic),
                 false => reasons::DERIVED.to_owned(),
             };

@@ -47,6 +47,9 @@ pub const SESSIONS_FULL: &str = "as many clients as sessions_max lets in are con
 /// What is to be ended is not there.
 pub const NO_SUBSCRIPTION: &str = "there is no such subscription";
 
+/// The topic is one of a site.
+pub const OF_SITE: &str = "this is a topic of a site, and only the site changes it";
+
 /// Why only the node publishes a topic, and what to do.
 #[must_use]
 pub fn reserved(topic: &str) -> String {

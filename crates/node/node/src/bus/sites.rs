@@ -65,7 +65,7 @@ impl Bus {
 
     /// Whether a topic is one of a site: only the site changes it.
     #[must_use]
-    pub(super) fn is_of_site(&self, topic: &str) -> bool {
+    pub fn is_of_site(&self, topic: &str) -> bool {
         self.sites.as_deref().is_some_and(|sites| topic.starts_with(sites.prefix.as_str()))
     }
 

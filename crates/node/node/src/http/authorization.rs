@@ -16,6 +16,7 @@ use super::problem::Problem;
 use super::topics::reserved_problem;
 use super::{App, BODY_BYTES_MAX, not_allowed};
 use crate::bus::Asked;
+use crate::bus::reasons;
 use crate::bus::reserved::REPLAY_PREFIX;
 use crate::control::{Call, holder_of};
 use axum::Router;
@@ -82,6 +83,9 @@ impl Authenticated {
         // What is replayed goes with the session that published it, and here is none.
         if text.starts_with(REPLAY_PREFIX) || self.app.known.reserved().contains(text) {
             return Err(reserved_problem(text));
+        }
+        if self.app.about.sites.is_of_site(text) {
+            return Err(Problem::bad_request(format!("topic is {text:?}: {}", reasons::OF_SITE)));
         }
         Topic::new(text).map_err(|error| illegal("topic", text, &error))
     }

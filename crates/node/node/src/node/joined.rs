@@ -34,6 +34,9 @@ impl JoinedParts {
             Role::Site(site) => (false, site.waiting_bytes_max, SITE_RECORD_BYTES),
             Role::Centre(_) => (true, CENTRE_KEPT_BYTES, RECORD_BYTES),
         };
+        if let Role::Centre(centre) = &role {
+            board.set_prefix(centre.prefix.clone());
+        }
         let (sender, opened) = mpsc::unbounded_channel();
         let joined = Joined { opened: sender, is_held, kept_bytes, record_bytes };
         let source = HistorySource::new(folder);

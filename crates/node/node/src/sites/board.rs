@@ -1,7 +1,7 @@
 //! What is shown of sites and the centre.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tieline_core::Timestamp;
 
@@ -125,6 +125,8 @@ pub struct CentreSeen {
 pub struct SitesBoard {
     site: Mutex<Option<SiteSeen>>,
     centre: Mutex<Option<CentreSeen>>,
+    /// The topics of sites are below it.
+    prefix: OnceLock<String>,
 }
 
 impl SitesBoard {
@@ -138,6 +140,17 @@ impl SitesBoard {
     #[must_use]
     pub fn centre(&self) -> Option<CentreSeen> {
         lock(&self.centre).clone()
+    }
+
+    /// Says below what the topics of sites are.
+    pub fn set_prefix(&self, prefix: String) {
+        let _ = self.prefix.set(prefix);
+    }
+
+    /// Whether a topic is one of a site: only the site changes it.
+    #[must_use]
+    pub fn is_of_site(&self, topic: &str) -> bool {
+        self.prefix.get().is_some_and(|prefix| topic.starts_with(prefix.as_str()))
     }
 
     /// Shows a site.

@@ -298,6 +298,11 @@ impl Site {
                 self.down_since.get_or_insert(now.mono);
             }
         }
+        if link == FabricLink::Up && matches!(self.seen.link, FabricLink::Away(_)) {
+            // Pauses that have grown end.
+            self.upward.handle_link(false);
+            self.upward.handle_link(self.fabric.as_ref().is_some_and(|fabric| *fabric.is_up().borrow()));
+        }
         if link.name() != self.seen.link.name() {
             self.seen.since = now.utc;
             match &link {
