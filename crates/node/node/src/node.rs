@@ -1,5 +1,6 @@
 //! A node from start to stop: its threads, and the order in which they start and stop.
 
+mod centre;
 mod folder;
 mod in_process;
 mod start_error;
@@ -55,6 +56,7 @@ pub struct Node {
     // In the order in which they stop: what brings work in goes first.
     http_thread: ShardThread,
     edge: Option<EdgeThread>,
+    door: Option<centre::Door>,
     reloader: Arc<Reloader>,
     bus: BusHandle,
     bus_thread: ShardThread,
@@ -97,6 +99,7 @@ impl Node {
         let (listener, http) = listen_http(config)?;
         let derived = start_derived(config.history.enabled.then(|| source.clone()), clock, &bus)?;
         let edge = EdgeParts::of(&config.edge);
+        let joining = centre::joining(config, folder)?;
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
@@ -138,9 +141,11 @@ impl Node {
         let parts = ShardParts { shards_max, clock, counters, certificates: shared, traces, positions, lanes };
         let running = (change.table, known.clone(), FieldShards::new(parts));
         let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running, source));
+        let door = centre::door(config, folder, &joining, clock, &bus)?;
         let app = App {
             bus: bus.clone(),
             known,
+            joining,
             reloader: Arc::clone(&reloader),
             about: Arc::new(about),
             has_tls: config.http.tls.is_some(),
@@ -151,7 +156,7 @@ impl Node {
         start_field(&bus, reloader.shards(), change.shards, shards)?;
         let edge = edge.map(|parts| parts.start(clock, &bus)).transpose()?;
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
-        Ok(Self { http_thread, edge, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
+        Ok(Self { http_thread, edge, door, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -160,6 +165,7 @@ impl Node {
         let ended = |name, is_finished: bool| is_finished.then_some(name);
         ended("bus", self.bus_thread.is_finished())
             .or(ended("http", self.http_thread.is_finished()))
+            .or(ended("door", self.door.as_ref().is_some_and(centre::Door::is_finished)))
             .or(ended("edge", self.edge.as_ref().is_some_and(EdgeThread::is_finished)))
             .or(ended("field", self.reloader.shards().has_ended()))
     }
