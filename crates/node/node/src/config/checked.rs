@@ -8,6 +8,7 @@ use super::database::{DatabaseConfig, read_databases};
 use super::derived::{Beside, read_derived};
 use super::device::{DeviceConfig, PointLists, Shared, read_device};
 use super::edge::{EdgeConfig, read_edge};
+use super::fabric::{CentreConfig, FabricConfig, SiteConfig, read_joined};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::protocol::Protocol;
@@ -57,6 +58,12 @@ pub struct Config {
     pub control: CoordinationConfig,
     /// `[edge]`; none where the node has no upstream.
     pub edge: Option<EdgeConfig>,
+    /// `[fabric]`; none where the node is joined to no other.
+    pub fabric: Option<FabricConfig>,
+    /// `[site]`; none where the node sends its history nowhere.
+    pub site: Option<SiteConfig>,
+    /// `[centre]`; none where the node takes no history of sites.
+    pub centre: Option<CentreConfig>,
     /// `[[topic]]`, in the order of the file.
     pub topics: Vec<TopicRule>,
     /// `[[view]]`, in the order of the file.
@@ -192,6 +199,9 @@ impl Default for Config {
             command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
             control: CoordinationConfig::default(),
             edge: None,
+            fabric: None,
+            site: None,
+            centre: None,
             topics: Vec::new(),
             views: Vec::new(),
             derived: Vec::new(),
@@ -210,6 +220,9 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
     let shared = Shared::read(&mut root, doc, folder);
     let derived = root.array(doc, "derived");
     let edge = if root.has("edge") { read_edge(root.section(doc, "edge"), doc, folder, &node.name) } else { None };
+    let (fabric, site, centre) = read_joined(&mut root, doc, folder, &node.name);
+    let is_joined =
+        [("site", site.is_some()), ("centre", centre.is_some())].into_iter().find(|(_, is_there)| *is_there);
     let mut config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
@@ -220,6 +233,9 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         command: read_command(root.section(doc, "command"), doc),
         control: read_control(root.section(doc, "control"), doc),
         edge,
+        fabric,
+        site,
+        centre,
         topics: read_topics(root.array(doc, "topic"), doc),
         views: read_views(root.array(doc, "view"), doc, checks),
         derived: Vec::new(),
@@ -227,6 +243,10 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         devices: read_devices(root.section(doc, "device"), doc, folder, &shared),
     };
     let beside = Beside { history: &config.history, views: &config.views, devices: &config.devices };
+    if let Some((key, _)) = is_joined.filter(|_| !config.history.enabled) {
+        let found = format!("history.enabled = false and [{key}]");
+        doc.report(root.value_at(key), key, found, "history.enabled = true: what is recorded goes up".to_owned());
+    }
     config.derived = read_derived(derived, doc, beside, checks);
     root.finish(doc);
     config

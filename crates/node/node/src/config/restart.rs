@@ -7,7 +7,7 @@ use super::{Config, HistoryConfig, HttpConfig, NodeConfig};
 #[must_use]
 pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     let Config { node, http, mqtt, access, audit, history, command, control, edge, topics, .. } = started;
-    let Config { devices: _, views: _, derived: _, source, .. } = started;
+    let Config { devices: _, views: _, derived: _, source, fabric, site, centre, .. } = started;
     // What the command line says instead is not that of the file.
     let (http_listen, mqtt_listen) = source.listen.unwrap_or((http.listen, mqtt.listen));
     let mut found = Vec::new();
@@ -57,6 +57,9 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     note("command", *command == file.command);
     note("control", *control == file.control);
     note("edge", *edge == file.edge);
+    note("fabric", *fabric == file.fabric);
+    note("site", *site == file.site);
+    note("centre", *centre == file.centre);
     note("topic", *topics == file.topics);
     found
 }

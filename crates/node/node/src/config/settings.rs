@@ -113,6 +113,18 @@ pub const EDGE_LINGER: Span = Span::new("linger", 10_000, 100, 3_600_000);
 pub const EDGE_RETRY_MAX: Span = Span::new("retry_max", 8000, 100, 600_000);
 /// `edge.silence`.
 pub const EDGE_SILENCE: Span = Span::new("silence", 10_000, 2000, 600_000);
+/// `fabric.clock_offset_max`.
+pub const FABRIC_CLOCK_OFFSET_MAX: Span = Span::new("clock_offset_max", 1000, 10, 3_600_000);
+/// `site.waiting_bytes_max`.
+pub const SITE_WAITING_BYTES_MAX: Size = Size::new("waiting_bytes_max", 8 << 30, 1 << 20, 1 << 50);
+/// `centre.sites_max`.
+pub const CENTRE_SITES_MAX: Count = Count::new("sites_max", 1000, 1, 10_000);
+/// `centre.site_bytes_max`.
+pub const CENTRE_SITE_BYTES_MAX: Size = Size::new("site_bytes_max", 4 << 20, 2 << 20, 64 << 20);
+/// `centre.requests_max`.
+pub const CENTRE_REQUESTS_MAX: Count = Count::new("requests_max", 4096, 16, 65_536);
+/// `centre.silence`.
+pub const CENTRE_SILENCE: Span = Span::new("silence", 10_000, 3000, 600_000);
 /// `command.timeout`.
 pub const COMMAND_TIMEOUT: Span = Span::new("timeout", 10_000, 100, 300_000);
 /// `command.queue_max`.

@@ -1,0 +1,268 @@
+//! `[fabric]`, `[site]`, `[centre]`: sites whose history goes to a centre, over servers of NATS.
+
+use super::parse;
+use super::reader::{Document, Expected, Section};
+use super::settings::{
+    CENTRE_REQUESTS_MAX, CENTRE_SILENCE, CENTRE_SITE_BYTES_MAX, CENTRE_SITES_MAX, FABRIC_CLOCK_OFFSET_MAX,
+    SITE_WAITING_BYTES_MAX,
+};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tieline_core::{Filter, Topic};
+use toml::de::DeValue;
+
+/// Whether this binary has the client of the servers.
+pub const HAS_FABRIC: bool = cfg!(feature = "fabric");
+/// Servers of one fabric.
+const SERVERS_MAX: usize = 8;
+/// Bytes of the name of a site.
+const SITE_BYTES_MAX: usize = 128;
+
+/// How the servers are reached that join sites to a centre.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FabricConfig {
+    /// Addresses, `nats://HOST:PORT` or `tls://HOST:PORT`: one of them is used.
+    pub servers: Vec<String>,
+    /// As whom the node comes. Files are read for each attempt to connect.
+    pub access: FabricAccess,
+    /// Whether the servers are reached over TLS.
+    pub is_tls: bool,
+    /// The file of the authorities that are trusted; none: those of the machine.
+    pub authorities: Option<PathBuf>,
+    /// The files of the node's certificate and key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// The clock of a site may differ from that of the centre by so much.
+    pub clock_offset_max: Duration,
+}
+
+/// As whom a node comes to the servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FabricAccess {
+    /// Nobody, or whom its certificate names.
+    Open,
+    /// The file of a JWT with the seed of its key.
+    Credentials(PathBuf),
+    /// The file of the seed of an nkey.
+    Seed(PathBuf),
+    /// A user, and the file of its password.
+    Password(String, PathBuf),
+}
+
+/// A node that sends its history to a centre.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteConfig {
+    /// Its name at the centre: a level of topics.
+    pub name: String,
+    /// What goes up; empty: all that is recorded.
+    pub topics: Vec<Filter>,
+    /// Bytes of the journal that are kept for the centre while it is away.
+    pub waiting_bytes_max: u64,
+}
+
+/// A node that takes the history of sites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CentreConfig {
+    /// The topics of a site are below it, and the site's name; it ends with `/`.
+    pub prefix: String,
+    /// Sites.
+    pub sites_max: usize,
+    /// Bytes of records of one site that wait for the disk.
+    pub site_bytes_max: usize,
+    /// Requests of all sites that wait.
+    pub requests_max: usize,
+    /// A site that says nothing for so long is away.
+    pub silence: Duration,
+}
+
+const SERVERS: &str = "addresses of servers, as in [\"tls://core.example:4222\"] or [\"nats://10.1.0.5:4222\"]";
+const NAME: &str = "a name of 1 to 128 bytes without / + # and control characters, that does not begin with $";
+
+/// Reads `[fabric]`, `[site]` and `[centre]`. Files are found beside `folder`; `name` is the node's.
+pub(super) fn read_joined(
+    root: &mut Section<'_>,
+    doc: &mut Document<'_>,
+    folder: &Path,
+    name: &str,
+) -> (Option<FabricConfig>, Option<SiteConfig>, Option<CentreConfig>) {
+    let has = |name| root.has(name);
+    let (has_fabric, has_site, has_centre) = (has("fabric"), has("site"), has("centre"));
+    for (is_there, key) in [(has_site, "site"), (has_centre, "centre")] {
+        if is_there && !has_fabric {
+            let expected = "[fabric] with the servers besides".to_owned();
+            doc.report(root.value_at(key), key, format!("[{key}] alone"), expected);
+        }
+    }
+    if has_site && has_centre {
+        let found = "[site] and [centre] in one node".to_owned();
+        doc.report(root.value_at("centre"), "centre", found, "one of them".to_owned());
+    }
+    if has_fabric && !HAS_FABRIC {
+        let found = "[fabric], which this binary was built without".to_owned();
+        doc.report(root.value_at("fabric"), "fabric", found, "a binary with the feature fabric".to_owned());
+    }
+    let fabric = if has_fabric { read_fabric(root.section(doc, "fabric"), doc, folder) } else { None };
+    let site = if has_site { read_site(root.section(doc, "site"), doc, name) } else { None };
+    let centre = if has_centre { Some(read_centre(root.section(doc, "centre"), doc)) } else { None };
+    (fabric, site, centre)
+}
+
+fn read_fabric(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<FabricConfig> {
+    let servers = s.required(doc, "servers", SERVERS, read_servers);
+    let mut file = |doc: &mut Document<'_>, s: &mut Section<'_>, key: &'static str| {
+        s.optional(doc, key, parse::text).map(|file| folder.join(file))
+    };
+    let credentials = file(doc, &mut s, "credentials_file");
+    let seed = file(doc, &mut s, "seed_file");
+    let password = file(doc, &mut s, "password_file");
+    let authorities = file(doc, &mut s, "authorities");
+    let certificate = file(doc, &mut s, "certificate");
+    let key = file(doc, &mut s, "key");
+    let user = s.optional(doc, "user", parse::text);
+    for (one, other) in
+        [("certificate", "key"), ("key", "certificate"), ("user", "password_file"), ("password_file", "user")]
+    {
+        if s.has(one) && !s.has(other) {
+            doc.report(s.value_at(one), &s.key(one), format!("{one} alone"), format!("{other} beside it"));
+        }
+    }
+    let ways: Vec<_> = ["credentials_file", "seed_file", "user"].into_iter().filter(|key| s.has(key)).collect();
+    if let [first, second, ..] = ways.as_slice() {
+        let expected = "one of credentials_file, seed_file, and user with password_file".to_owned();
+        doc.report(s.value_at(second), &s.key(second), format!("{second} beside {first}"), expected);
+    }
+    let is_tls = servers.as_ref().is_some_and(|servers| servers.iter().all(|server| server.starts_with(TLS)));
+    let is_plain = servers.is_some() && !is_tls;
+    for name in ["authorities", "certificate", "key"] {
+        if is_plain && s.has(name) {
+            let found = "a file of TLS, and servers that are not all reached over TLS".to_owned();
+            doc.report(s.value_at(name), &s.key(name), found, "servers with tls://".to_owned());
+        }
+    }
+    let clock_offset_max = FABRIC_CLOCK_OFFSET_MAX.read(&mut s, doc);
+    s.finish(doc);
+    let access = match (credentials, seed, user.zip(password)) {
+        (Some(file), _, _) => FabricAccess::Credentials(file),
+        (None, Some(file), _) => FabricAccess::Seed(file),
+        (None, None, Some((user, file))) => FabricAccess::Password(user, file),
+        (None, None, None) => FabricAccess::Open,
+    };
+    let identity = certificate.zip(key);
+    Some(FabricConfig { servers: servers?, access, is_tls, authorities, identity, clock_offset_max })
+}
+
+fn read_site(mut s: Section<'_>, doc: &mut Document<'_>, node: &str) -> Option<SiteConfig> {
+    let name = match s.has("name") {
+        true => s.optional(doc, "name", read_name),
+        false if is_site_name(node) => Some(node.to_owned()),
+        false => {
+            let expected = format!("site.name, {NAME}");
+            doc.report(s.at(), "site", format!("the name of the node, {node:?}, for the site"), expected);
+            None
+        }
+    };
+    let topics = s.or(doc, "topics", Vec::new(), parse::filters);
+    let waiting_bytes_max = SITE_WAITING_BYTES_MAX.read(&mut s, doc);
+    s.finish(doc);
+    Some(SiteConfig { name: name?, topics, waiting_bytes_max })
+}
+
+fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>) -> CentreConfig {
+    let prefix = s.or(doc, "prefix", "sites/".to_owned(), read_prefix);
+    let centre = CentreConfig {
+        prefix,
+        sites_max: CENTRE_SITES_MAX.read_size(&mut s, doc),
+        site_bytes_max: CENTRE_SITE_BYTES_MAX.read_size(&mut s, doc),
+        requests_max: CENTRE_REQUESTS_MAX.read_size(&mut s, doc),
+        silence: CENTRE_SILENCE.read(&mut s, doc),
+    };
+    s.finish(doc);
+    centre
+}
+
+/// Whether a name can be that of a site: it is a level of topics.
+#[must_use]
+pub fn is_site_name(name: &str) -> bool {
+    let is_char = |c: char| !matches!(c, '/' | '+' | '#') && !c.is_control();
+    (1..=SITE_BYTES_MAX).contains(&name.len()) && !name.starts_with('$') && name.chars().all(is_char)
+}
+
+fn read_name(value: &DeValue<'_>) -> Result<String, Expected> {
+    let name = parse::text(value)?;
+    if is_site_name(&name) { Ok(name) } else { Err(NAME.to_owned()) }
+}
+
+fn read_prefix(value: &DeValue<'_>) -> Result<String, Expected> {
+    let prefix = parse::text(value)?;
+    let above = prefix.strip_suffix('/').and_then(|above| Topic::new(above).ok());
+    let is_prefix = above.is_some_and(|above| !above.starts_with('$') && above.levels().all(|level| !level.is_empty()));
+    if is_prefix { Ok(prefix) } else { Err("a branch of topics that ends with /, as in \"sites/\"".to_owned()) }
+}
+
+const TLS: &str = "tls://";
+
+fn read_servers(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+    let servers = parse::texts(value).map_err(|_| SERVERS.to_owned())?;
+    let is_server = |server: &String| {
+        let host = server.strip_prefix(TLS).or_else(|| server.strip_prefix("nats://"));
+        let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '[' | ']');
+        host.is_some_and(|host| !host.is_empty() && host.chars().all(is_host))
+    };
+    let is_whole = (1..=SERVERS_MAX).contains(&servers.len()) && servers.iter().all(is_server);
+    if is_whole { Ok(servers) } else { Err(SERVERS.to_owned()) }
+}
+
+#[cfg(all(test, feature = "fabric"))]
+mod tests {
+    use super::super::{Config, from_text};
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let text = format!("[node]\nname='north'\n{text}");
+        let read = from_text("t.toml", &text, Path::new("/etc/t"));
+        read.map_err(|error| error.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    }
+
+    #[test]
+    fn a_node_is_a_site_or_a_centre_with_these_tables_alone() {
+        let config = read("").unwrap();
+        assert_eq!((config.fabric, config.site, config.centre), (None, None, None));
+        let config = read("[fabric]\nservers=['nats://core:4222']\n[site]\n").unwrap();
+        let fabric = config.fabric.unwrap();
+        assert_eq!(
+            (fabric.servers, fabric.access, fabric.is_tls),
+            (vec!["nats://core:4222".to_owned()], FabricAccess::Open, false)
+        );
+        let site = config.site.unwrap();
+        assert_eq!((site.name.as_str(), site.topics.len(), site.waiting_bytes_max), ("north", 0, 8 << 30));
+        let text =
+            "[fabric]\nservers=['tls://a:1','tls://b']\ncredentials_file='n.creds'\nauthorities='ca.pem'\n[centre]\n";
+        let config = read(text).unwrap();
+        let fabric = config.fabric.unwrap();
+        assert_eq!(fabric.access, FabricAccess::Credentials("/etc/t/n.creds".into()));
+        assert!(fabric.is_tls && fabric.authorities.is_some());
+        assert_eq!(config.centre.unwrap().prefix, "sites/");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        const SERVER: &str = "[fabric]\nservers=['nats://core:4222']\n";
+        let check = |text: &str, part: &str| {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        };
+        check("[site]\n", "[fabric] with the servers besides");
+        check("[centre]\n", "[fabric] with the servers besides");
+        check("[fabric]\n", "fabric.servers");
+        for servers in ["'nats://a'", "[]", "['http://a']", "['nats://']", "['nats://u@a']"] {
+            check(&format!("[fabric]\nservers={servers}\n"), "tls://core.example:4222");
+        }
+        check(&format!("{SERVER}user='u'\n"), "password_file beside it");
+        check(&format!("{SERVER}seed_file='s'\ncredentials_file='c'\n"), "one of credentials_file");
+        check(&format!("{SERVER}authorities='ca.pem'\n"), "servers with tls://");
+        check(&format!("{SERVER}[site]\n[centre]\n"), "one of them");
+        check(&format!("{SERVER}[site]\nname='a/b'\n"), "site.name");
+        check(&format!("{SERVER}[centre]\nprefix='sites'\n"), "ends with /");
+        check(&format!("{SERVER}[centre]\nprefix='$sites/'\n"), "ends with /");
+        check(&format!("{SERVER}[site]\n[history]\nenabled=false\n"), "history.enabled");
+    }
+}
