@@ -61,8 +61,13 @@ struct Issuer<'a> {
 /// Signs claims; `iss` is added.
 pub(crate) fn encode(mut claims: Json, keys: &Keys) -> String {
     claims["iss"] = Json::from(keys.public());
-    let header = json!({ "typ": "JWT", "alg": "ed25519-nkey" });
-    let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+    sign(claims.to_string().as_bytes(), keys)
+}
+
+/// Signs claims as they are.
+pub(crate) fn sign(claims: &[u8], keys: &Keys) -> String {
+    let header = json!({ "typ": "JWT", "alg": "ed25519-nkey" }).to_string();
+    let [header, claims] = [header.as_bytes(), claims].map(|part| URL_SAFE_NO_PAD.encode(part));
     let signed = format!("{header}.{claims}");
     let signature = URL_SAFE_NO_PAD.encode(keys.sign(signed.as_bytes()));
     format!("{signed}.{signature}")

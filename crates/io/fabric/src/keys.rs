@@ -37,6 +37,14 @@ impl KeyKind {
         }
     }
 
+    const fn pair_type(self) -> KeyPairType {
+        match self {
+            Self::User => KeyPairType::User,
+            Self::Account => KeyPairType::Account,
+            Self::Server => KeyPairType::Server,
+        }
+    }
+
     const fn letter(self) -> char {
         match self {
             Self::User => 'U',
@@ -87,11 +95,14 @@ impl Keys {
     /// A pair that nobody has, from the system's random source.
     #[must_use]
     pub fn generate(kind: KeyKind) -> Self {
-        Self(KeyPair::new(match kind {
-            KeyKind::User => KeyPairType::User,
-            KeyKind::Account => KeyPairType::Account,
-            KeyKind::Server => KeyPairType::Server,
-        }))
+        Self(KeyPair::new(kind.pair_type()))
+    }
+
+    /// The pair of 32 random bytes.
+    #[must_use]
+    pub(crate) fn of_bytes(bytes: [u8; 32], kind: KeyKind) -> Self {
+        // No bytes are refused.
+        KeyPair::new_from_raw(kind.pair_type(), bytes).map_or_else(|_| Self::generate(kind), Self)
     }
 
     /// The pair of a seed; none where the text is no seed of this kind.

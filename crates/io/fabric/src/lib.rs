@@ -21,6 +21,7 @@
 //! Read first: `connection.rs`, `log.rs`, `leases.rs`, `callout.rs`, and `subject.rs` for names.
 
 mod callout;
+pub mod callout_fuzz;
 mod clients;
 mod connection;
 mod error;
