@@ -85,6 +85,15 @@ pub struct Source {
     pub devices_of: Option<PathBuf>,
     /// Where HTTP and MQTT listen by the file, whatever the command line says.
     pub listen: Option<(SocketAddr, SocketAddr)>,
+    /// Whether `[fabric]` and `[site]` are those that `tieline join` wrote, and not of the file.
+    pub is_joined: bool,
+}
+
+impl Config {
+    /// Takes `[fabric]` and `[site]` of the file that `tieline join` wrote.
+    pub fn take_joined(&mut self, joined: Self) {
+        (self.fabric, self.site, self.source.is_joined) = (joined.fabric, joined.site, true);
+    }
 }
 
 /// Who this node is.

@@ -72,6 +72,10 @@ pub struct CentreConfig {
     pub requests_max: usize,
     /// A site that says nothing for so long is away.
     pub silence: Duration,
+    /// Addresses of the servers that sites are told when they join; none: those of [`FabricConfig`].
+    pub join_servers: Option<Vec<String>>,
+    /// The file of the authorities that sites are given; none: that of [`FabricConfig`], if there is one.
+    pub join_authorities: Option<PathBuf>,
 }
 
 const SERVERS: &str = "addresses of servers, as in [\"tls://core.example:4222\"] or [\"nats://10.1.0.5:4222\"]";
@@ -102,13 +106,13 @@ pub(super) fn read_joined(
     }
     let fabric = if has_fabric { read_fabric(root.section(doc, "fabric"), doc, folder) } else { None };
     let site = if has_site { read_site(root.section(doc, "site"), doc, name) } else { None };
-    let centre = if has_centre { Some(read_centre(root.section(doc, "centre"), doc)) } else { None };
+    let centre = if has_centre { Some(read_centre(root.section(doc, "centre"), doc, folder)) } else { None };
     (fabric, site, centre)
 }
 
 fn read_fabric(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<FabricConfig> {
     let servers = s.required(doc, "servers", SERVERS, read_servers);
-    let mut file = |doc: &mut Document<'_>, s: &mut Section<'_>, key: &'static str| {
+    let file = |doc: &mut Document<'_>, s: &mut Section<'_>, key: &'static str| {
         s.optional(doc, key, parse::text).map(|file| folder.join(file))
     };
     let credentials = file(doc, &mut s, "credentials_file");
@@ -166,7 +170,9 @@ fn read_site(mut s: Section<'_>, doc: &mut Document<'_>, node: &str) -> Option<S
     Some(SiteConfig { name: name?, topics, waiting_bytes_max })
 }
 
-fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>) -> CentreConfig {
+fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> CentreConfig {
+    let join_servers = s.optional(doc, "join_servers", read_servers);
+    let join_authorities = s.optional(doc, "join_authorities", parse::text).map(|file| folder.join(file));
     let prefix = s.or(doc, "prefix", "sites/".to_owned(), read_prefix);
     let centre = CentreConfig {
         prefix,
@@ -174,6 +180,8 @@ fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>) -> CentreConfig {
         site_bytes_max: CENTRE_SITE_BYTES_MAX.read_size(&mut s, doc),
         requests_max: CENTRE_REQUESTS_MAX.read_size(&mut s, doc),
         silence: CENTRE_SILENCE.read(&mut s, doc),
+        join_servers,
+        join_authorities,
     };
     s.finish(doc);
     centre

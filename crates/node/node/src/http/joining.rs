@@ -36,7 +36,7 @@ pub struct Join {
     /// The token of `POST /v1/fabric/sites/token`
     token: String,
     /// The public key of the site, of a pair that it has made itself
-    #[schemars(example = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4")]
+    #[schemars(example = &"UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4")]
     key: String,
     /// The name that the site expects to have
     site: Option<String>,
@@ -180,9 +180,7 @@ pub async fn join(
 pub async fn list(authenticated: Authenticated) -> Result<Answer<FabricSites>, Problem> {
     let authorized = authenticated.must(Verb::Read, SITES).await?;
     let joining = centre(&authorized.app)?;
-    let sites = on_list(&joining, |list| {
-        Ok(list.sites().map(|(name, site)| ShownSite::of(name, site)).collect())
-    });
+    let sites = on_list(&joining, |list| Ok(list.sites().map(|(name, site)| ShownSite::of(name, site)).collect()));
     Ok(Answer(FabricSites { sites: sites.await?.map_err(|error| refused(&error))? }))
 }
 

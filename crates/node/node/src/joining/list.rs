@@ -167,7 +167,9 @@ impl fmt::Display for JoinError {
                  and are not the centre's own name"
             ),
             Self::Full(max) => write!(f, "there are {max} sites, as many as centre.sites_max allows"),
-            Self::Key(key) => write!(f, "the key is {key:?}, expected the public key of a user: U and 55 letters or digits"),
+            Self::Key(key) => {
+                write!(f, "the key is {key:?}, expected the public key of a user: U and 55 letters or digits")
+            }
             Self::KeyTaken => f.write_str("the key belongs to another site, expected one of this site alone"),
             Self::Token => f.write_str("the token is wrong, expected one of tieline site token"),
             Self::Used => f.write_str("the token was used already, with another key: expected a new token"),

@@ -54,7 +54,7 @@ mod with_fabric {
         let files = FabricFiles::of(data);
         let unusable =
             |error: &dyn std::fmt::Display| StartError::Data { folder: data.to_owned(), why: error.to_string() };
-        let key = |path, kind| Keys::read(path, kind).map_err(|error| unusable(&error));
+        let key = |path: &Path, kind| Keys::read(path, kind).map_err(|error| unusable(&error));
         let issuer = key(&files.issuer(), KeyKind::Account)?;
         // They are read again for each connection; what is wrong with them is said before.
         key(&files.door(), KeyKind::User)?;
@@ -79,8 +79,7 @@ mod with_fabric {
     fn options(name: &str, fabric: &FabricConfig) -> Result<FabricOptions, StartError> {
         let mut options = FabricOptions::new(name, fabric.servers.clone());
         if fabric.is_tls {
-            let identity =
-                fabric.identity.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
+            let identity = fabric.identity.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
             let tls = ClientTls::load(fabric.authorities.as_deref(), identity);
             let tls = tls.map_err(|error| StartError::Tls(error.to_string()))?;
             options.tls = Some((*tls.config()).clone());
