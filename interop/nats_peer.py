@@ -61,7 +61,9 @@ class Client:
             shown["nkey"] = public(raw, key)
         self.send(f"CONNECT {json.dumps(shown)}", "PING")
         try:
-            answer = self.line()
+            # The server tells once more where the client is, by when it is in.
+            while (answer := self.line()).startswith("INFO "):
+                pass
         except ConnectionError as error:
             raise Refused(str(error)) from error
         if answer != "PONG":
@@ -84,7 +86,7 @@ class Client:
         while (line := self.line()) != "PONG":
             if line == "PING":
                 self.send("PONG")
-            else:
+            elif not line.startswith("INFO "):
                 found.append(line)
         return found
 

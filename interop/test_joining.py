@@ -159,10 +159,10 @@ def test_clients_without_a_known_key_stay_out(centre):
     seed = (centre.folder / "own.nk").read_text().strip()
     assert centre.is_refused(seed)
     # Put in before: it needs no command but its seed.
-    centre.site("add", "own", "--key", made["key"])
+    centre.site("add", "own", "--public-key", made["key"])
     client = centre.client(seed)
     assert client.publish("tl.own.up.live", "tl.s1.up.live") == ["tl.s1.up.live"]
-    taken = centre.site("add", "second", "--key", made["key"], check=False)
+    taken = centre.site("add", "second", "--public-key", made["key"], check=False)
     assert taken["exit"] == 3 and "belongs to another site" in taken["error"]
     client.close()
 

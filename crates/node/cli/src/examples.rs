@@ -277,7 +277,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "site add",
         &[
             "tieline site add north",
-            "tieline site add south --key UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4",
+            "tieline site add south --public-key UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4",
         ],
     ),
     ("site token", &["tieline site token north", "tieline site token north --valid 10m --json"]),

@@ -31,7 +31,7 @@ pub struct AddArgs {
     pub name: String,
     /// Its public key, if it has one already: then it needs no token
     #[arg(long, value_name = "KEY")]
-    pub key: Option<String>,
+    pub public_key: Option<String>,
     #[command(flatten)]
     pub node: HttpArgs,
     /// Print the API's JSON
@@ -87,7 +87,7 @@ pub fn site(verb: &SiteVerb) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn add(AddArgs { name, key, node, json }: &AddArgs) -> Result<()> {
+fn add(AddArgs { name, public_key: key, node, json }: &AddArgs) -> Result<()> {
     let done: Json = who::http(node, None)?.post("/v1/fabric/sites", &json!({ "name": name, "key": key }))?;
     let words = match key {
         Some(_) => format!("{name}: added; it can connect with its key"),

@@ -89,13 +89,6 @@ pub struct Source {
     pub is_joined: bool,
 }
 
-impl Config {
-    /// Takes `[fabric]` and `[site]` of the file that `tieline join` wrote.
-    pub fn take_joined(&mut self, joined: Self) {
-        (self.fabric, self.site, self.source.is_joined) = (joined.fabric, joined.site, true);
-    }
-}
-
 /// Who this node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {

@@ -1,5 +1,6 @@
 //! `[fabric]`, `[site]`, `[centre]`: sites whose history goes to a centre, over servers of NATS.
 
+use super::Config;
 use super::parse;
 use super::reader::{Document, Expected, Section};
 use super::settings::{
@@ -46,6 +47,13 @@ pub enum FabricAccess {
     Seed(PathBuf),
     /// A user, and the file of its password.
     Password(String, PathBuf),
+}
+
+impl Config {
+    /// Takes `[fabric]` and `[site]` of the file that `tieline join` wrote.
+    pub fn take_joined(&mut self, joined: Self) {
+        (self.fabric, self.site, self.source.is_joined) = (joined.fabric, joined.site, true);
+    }
 }
 
 /// A node that sends its history to a centre.

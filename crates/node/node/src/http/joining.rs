@@ -151,7 +151,6 @@ pub async fn join(
 ) -> Result<Answer<JoinDone>, Problem> {
     let joining = centre(&app)?;
     let now = app.about.clock.now().utc;
-    let authorities = authorities(&joining)?;
     let servers = joining.about.servers.clone();
     let joined_key = key.clone();
     let joined = on_list(&joining, move |list| list.join(now, &token, &key, site.as_deref())).await?;
@@ -162,6 +161,8 @@ pub async fn join(
                 note(&app, format!("http {peer}"), "site_joined", detail).await?;
             }
             let crate::joining::Joined { site, is_new } = joined;
+            // A call after what is wrong with the file was mended has this answer too.
+            let authorities = authorities(&joining)?;
             Ok(Answer(JoinDone { status: Done::Ok, site, is_new, servers, authorities }))
         }
         Err(error) => {

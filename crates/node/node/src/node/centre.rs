@@ -32,7 +32,7 @@ pub(super) use with_fabric::{Door, door};
 mod with_fabric {
     use super::{Arc, Config, FabricFiles, Joining, Path, StartError};
     use crate::access::denial;
-    use crate::bus::{BusHandle, BusInput};
+    use crate::bus::{Bus, BusHandle};
     use crate::config::FabricConfig;
     use crate::joining::{DoorParts, DoorThread, SiteEvent};
     use tieline_fabric::{FabricOptions, KeyKind, Keys};
@@ -61,9 +61,14 @@ mod with_fabric {
         key(&files.centre(), KeyKind::User)?;
         let told = bus.clone();
         let tell = move |SiteEvent { who, phase, detail }| {
-            told.tell_blocking(BusInput::Call(Box::new(move |bus, now| {
-                bus.note_access(denial(now, &who, phase, "", "$access/sites", "", detail));
-            })));
+            let told = told.clone();
+            // The door does not wait for the audit log: servers wait for the door.
+            tokio::task::spawn_local(async move {
+                let note = move |bus: &mut Bus, now| {
+                    bus.note_access(denial(now, &who, phase, "", "$access/sites", "", detail));
+                };
+                let _ = told.call(note).await;
+            });
         };
         let parts = DoorParts {
             options: options(&config.node.name, fabric)?,
