@@ -141,6 +141,9 @@ fn the_file_is_the_list_and_its_owner_alone_reads_it() {
 }
 
 proptest! {
+    // Each step waits for the disk.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     /// Whatever is done, a key belongs to one site, and a token brings in one key.
     #[test]
     fn no_two_sites_have_one_key(steps in prop::collection::vec((0..5_u8, 0..3_usize, 0..4_usize), 1..30)) {
