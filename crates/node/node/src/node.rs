@@ -83,6 +83,7 @@ impl Node {
     ///
     /// # Errors
     /// The folder, an address or a thread cannot be had; nothing runs then.
+    #[expect(clippy::too_many_lines, reason = "it names each part of a node once, in the order in which they start")]
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let (bus, inputs) = BusHandle::new();
         let clock = Clock::start();

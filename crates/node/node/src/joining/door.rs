@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tieline_fabric::{
@@ -85,12 +85,12 @@ impl Door {
     }
 
     /// Connects, however often that has to be tried.
-    async fn connect(&self, name: &str, seed: &PathBuf) -> Fabric {
+    async fn connect(&self, name: &str, seed: &Path) -> Fabric {
         let [mut pause, pause_max] = RETRY;
         loop {
             let mut options = self.parts.options.clone();
             (options.name, options.inbox) = (format!("{} {name}", options.name), subject::inbox(&format!("/{name}")));
-            options.credentials = Credentials::SeedFile(seed.clone());
+            options.credentials = Credentials::SeedFile(seed.to_path_buf());
             match Fabric::connect(options).await {
                 Ok(fabric) => return fabric,
                 Err(error) => tracing::warn!(%error, user = name, "the fabric's servers cannot be reached"),
