@@ -1,14 +1,18 @@
 //! A connection to a server, or to one of several.
 
 use crate::FabricError;
+use crate::keys::{KeyKind, Keys};
 use crate::service::{Service, Subscription};
 use async_nats::client::{PublishErrorKind, RequestErrorKind};
 use async_nats::jetstream::context::AccountErrorKind;
 use async_nats::jetstream::{self, ErrorCode};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, PublishError, SubscribeError, SubscribeErrorKind};
+use async_nats::{
+    Auth, AuthError, Client, ConnectErrorKind, ConnectOptions, Event, PublishError, SubscribeError, SubscribeErrorKind,
+};
 use bytes::Bytes;
 use semver::Version;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -32,6 +36,9 @@ pub enum Credentials {
     Token(String),
     /// The seed of an nkey.
     Nkey(String),
+    /// A file with the seed of an nkey, as [`Keys`] writes it. It is read for each connection, so that another key is used from the
+    /// next one on.
+    SeedFile(PathBuf),
     /// A JWT with the seed of its nkey, as in a credentials file.
     Jwt(String),
 }
@@ -43,6 +50,7 @@ impl fmt::Debug for Credentials {
             Self::Password { .. } => "Password",
             Self::Token(_) => "Token",
             Self::Nkey(_) => "Nkey",
+            Self::SeedFile(_) => "SeedFile",
             Self::Jwt(_) => "Jwt",
         })
     }
@@ -109,6 +117,7 @@ pub struct About {
 pub struct Fabric {
     pub(crate) client: Client,
     pub(crate) jetstream: jetstream::Context,
+    pub(crate) server_timeout: Duration,
     is_up: watch::Receiver<bool>,
 }
 
@@ -119,7 +128,7 @@ impl Fabric {
     /// No server can be reached, or it refuses, or it is too old.
     pub async fn connect(options: FabricOptions) -> Result<Self, FabricError> {
         let (sender, is_up) = watch::channel(true);
-        let mut connect = ConnectOptions::new()
+        let mut connect = with_credentials(options.credentials)?
             .name(&options.name)
             .custom_inbox_prefix(&options.inbox)
             .ping_interval(options.ping_every)
@@ -136,12 +145,11 @@ impl Fabric {
         if let Some(tls) = options.tls {
             connect = connect.tls_client_config(tls).require_tls(true);
         }
-        connect = with_credentials(connect, options.credentials)?;
         let client = connect.connect(options.servers).await.map_err(|error| connect_error(&error))?;
         check_version(&client.server_info().version)?;
         let builder = jetstream::context::ContextBuilder::new().timeout(options.server_timeout);
         let jetstream = builder.ack_timeout(options.server_timeout).build(client.clone());
-        Ok(Self { client, jetstream, is_up })
+        Ok(Self { client, jetstream, server_timeout: options.server_timeout, is_up })
     }
 
     /// Whether it is connected, as far as it knows, and every change of that.
@@ -249,16 +257,33 @@ fn tell(event: &Event, is_up: &watch::Sender<bool>) {
     }
 }
 
-fn with_credentials(options: ConnectOptions, credentials: Credentials) -> Result<ConnectOptions, FabricError> {
+fn with_credentials(credentials: Credentials) -> Result<ConnectOptions, FabricError> {
+    let options = ConnectOptions::new();
     match credentials {
         Credentials::None => Ok(options),
         Credentials::Password { user, password } => Ok(options.user_and_password(user, password)),
         Credentials::Token(token) => Ok(options.token(token)),
         Credentials::Nkey(seed) => Ok(options.nkey(seed)),
+        Credentials::SeedFile(path) => {
+            // What is wrong with it is said at once, and not with each attempt.
+            Keys::read(&path, KeyKind::User).map_err(|error| FabricError::Misused(error.to_string()))?;
+            Ok(ConnectOptions::with_auth_callback(move |nonce| {
+                let auth = sign_in(&path, &nonce);
+                async move { auth }
+            }))
+        }
         Credentials::Jwt(text) => options
             .credentials(&text)
             .map_err(|error| FabricError::Misused(format!("these are no credentials: {error}"))),
     }
+}
+
+/// Shows the key of a file, and that the other half is there.
+fn sign_in(path: &Path, nonce: &[u8]) -> Result<Auth, AuthError> {
+    let keys = Keys::read(path, KeyKind::User).map_err(AuthError::new)?;
+    let mut auth = Auth::new();
+    (auth.nkey, auth.signature) = (Some(keys.public()), Some(keys.sign(nonce)));
+    Ok(auth)
 }
 
 fn connect_error(error: &async_nats::ConnectError) -> FabricError {

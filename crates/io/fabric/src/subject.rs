@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `tl.<site>.up.<stream>` | batches of history upward |
 //! | `tl.<site>.call.<service>` | requests to a site |
+//! | `tl.<site>.join.<request>` | requests of a site about its own joining |
 //! | `tl.<site>.t.<topic>` | messages of topics |
 //! | `_INBOX_<site>` | answers to a site: the prefix of its inboxes, so that none hears those of others |
 //!
@@ -45,6 +46,20 @@ pub fn site_of(subject: &str) -> Option<String> {
 /// As [`up`].
 pub fn call(site: &str, service: &str) -> Result<String, FabricError> {
     limited(format!("tl.{}.call.{}", token(site), token(service)))
+}
+
+/// Requests of a site about its own joining.
+///
+/// # Errors
+/// As [`up`].
+pub fn join(site: &str, request: &str) -> Result<String, FabricError> {
+    limited(format!("tl.{}.join.{}", token(site), token(request)))
+}
+
+/// The same requests of all sites.
+#[must_use]
+pub fn join_of_all(request: &str) -> String {
+    format!("tl.*.join.{}", token(request))
 }
 
 /// Messages of a topic of a site.

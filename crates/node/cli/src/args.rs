@@ -155,7 +155,13 @@ pub enum Verb {
     /// GOOSE (IEC 61850-8-1) tools that need no node
     #[command(subcommand)]
     Goose(GooseVerb),
-    /// Check the servers that join sites to a centre
+    /// Sites of a centre: who may join, with which key
+    #[command(subcommand)]
+    Site(crate::site::SiteVerb),
+    /// Join this node to a centre, by a token of tieline site token
+    #[cfg(feature = "fabric")]
+    Join(crate::join::JoinArgs),
+    /// The servers that join sites to a centre: their configuration, keys, and whether they can be used
     #[cfg(feature = "fabric")]
     #[command(subcommand)]
     Fabric(crate::fabric::FabricVerb),

@@ -274,6 +274,34 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline iec104 server bay.csv --listen 127.0.0.1:0 --utc-offset 1 --json",
         ],
     ),
+    (
+        "site add",
+        &[
+            "tieline site add north",
+            "tieline site add south --public-key UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4",
+        ],
+    ),
+    ("site token", &["tieline site token north", "tieline site token north --valid 10m --json"]),
+    ("site list", &["tieline site list --json"]),
+    ("site revoke", &["tieline site revoke north"]),
+    #[cfg(feature = "fabric")]
+    (
+        "join",
+        &[
+            "tieline join https://centre.example:8443 --token-file north.token --data /var/lib/tieline",
+            "tieline join --rotate --data /var/lib/tieline",
+        ],
+    ),
+    #[cfg(feature = "fabric")]
+    (
+        "fabric config",
+        &[
+            "tieline fabric config > nats.conf",
+            "tieline fabric config --listen 0.0.0.0:4222 --tls-cert n1.pem --tls-key n1.key --data /var/lib/tieline",
+        ],
+    ),
+    #[cfg(feature = "fabric")]
+    ("fabric keygen", &["tieline fabric keygen north.nk"]),
     #[cfg(feature = "fabric")]
     (
         "fabric check",

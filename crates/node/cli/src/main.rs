@@ -26,6 +26,8 @@ mod fabric;
 mod goose;
 mod history;
 mod import;
+#[cfg(feature = "fabric")]
+mod join;
 mod lines;
 mod log;
 mod man;
@@ -36,6 +38,7 @@ mod run;
 mod seal;
 mod serve;
 mod signals;
+mod site;
 mod terminal;
 mod tls;
 mod top;
@@ -118,6 +121,9 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Bacnet(BacnetVerb::Server(args)) => serve::bacnet::server(&args),
         Verb::Iec104(Iec104Verb::Server(args)) => serve::iec104::server(&args),
         Verb::Goose(verb) => goose::goose(&verb),
+        Verb::Site(verb) => site::site(&verb),
+        #[cfg(feature = "fabric")]
+        Verb::Join(args) => join::join(&args),
         #[cfg(feature = "fabric")]
         Verb::Fabric(verb) => fabric::fabric(&verb),
         Verb::Completion { shell } => {

@@ -1,5 +1,6 @@
 //! A node from start to stop: its threads, and the order in which they start and stop.
 
+mod centre;
 mod folder;
 mod in_process;
 mod joined;
@@ -59,6 +60,7 @@ pub struct Node {
     http_thread: ShardThread,
     edge: Option<EdgeThread>,
     sites: Option<SitesThread>,
+    door: Option<centre::Door>,
     reloader: Arc<Reloader>,
     bus: BusHandle,
     bus_thread: ShardThread,
@@ -85,6 +87,7 @@ impl Node {
     ///
     /// # Errors
     /// The folder, an address or a thread cannot be had; nothing runs then.
+    #[expect(clippy::too_many_lines, reason = "it names each part of a node once, in the order in which they start")]
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let ((bus, inputs), clock, board) = (BusHandle::new(), Clock::start(), Arc::default());
         let (edge, sites) = (EdgeParts::of(&config.edge), JoinedParts::of(config, folder, &board));
@@ -100,6 +103,7 @@ impl Node {
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
         let derived = start_derived(config.history.enabled.then(|| source.clone()), clock, &bus)?;
+        let joining = centre::joining(config, folder)?;
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
@@ -142,9 +146,11 @@ impl Node {
         let running = (change.table, known.clone(), FieldShards::new(parts));
         let sites = sites.map(|parts| parts.start(clock, &source, &bus)).transpose()?;
         let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running, source));
+        let door = centre::door(config, folder, &joining, clock, &bus)?;
         let app = App {
             bus: bus.clone(),
             known,
+            joining,
             reloader: Arc::clone(&reloader),
             about: Arc::new(about),
             has_tls: config.http.tls.is_some(),
@@ -155,7 +161,7 @@ impl Node {
         start_field(&bus, reloader.shards(), change.shards, shards)?;
         let edge = edge.map(|parts| parts.start(clock, &bus)).transpose()?;
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
-        Ok(Self { http_thread, edge, sites, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
+        Ok(Self { http_thread, edge, sites, door, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -164,6 +170,7 @@ impl Node {
         let ended = |name, is_finished: bool| is_finished.then_some(name);
         ended("bus", self.bus_thread.is_finished())
             .or(ended("http", self.http_thread.is_finished()))
+            .or(ended("door", self.door.as_ref().is_some_and(centre::Door::is_finished)))
             .or(ended("edge", self.edge.as_ref().is_some_and(EdgeThread::is_finished)))
             .or(ended("sites", self.sites.as_ref().is_some_and(SitesThread::is_finished)))
             .or(ended("field", self.reloader.shards().has_ended()))

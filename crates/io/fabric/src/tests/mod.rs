@@ -1,6 +1,7 @@
 //! Against real servers, and one that only says that it is old.
 
 mod cluster;
+mod door;
 mod servers;
 mod single;
 

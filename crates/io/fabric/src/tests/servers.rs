@@ -48,9 +48,15 @@ impl Server {
             store.display()
         );
         fs::write(&path, text).unwrap();
+        Self::run(binary, folder, name, &path, more).await
+    }
+
+    async fn run(binary: PathBuf, folder: PathBuf, name: &str, path: &Path, more: &str) -> Self {
+        let store = folder.join(name);
+        fs::create_dir_all(&store).unwrap();
         let log = fs::File::create(folder.join(format!("{name}.log"))).unwrap();
         let mut command = Command::new(&binary);
-        command.arg("-c").arg(&path).arg("--ports_file_dir").arg(&store);
+        command.arg("-c").arg(path).arg("--ports_file_dir").arg(&store);
         let process = command.stdout(Stdio::null()).stderr(Stdio::from(log)).spawn().unwrap();
         let ports = store.join(format!("nats-server_{}.ports", process.id()));
         let port = until("the server writes its ports", || async {
@@ -61,6 +67,14 @@ impl Server {
         })
         .await;
         Self { name: name.to_owned(), folder, binary, config: more.to_owned(), process, port }
+    }
+
+    /// A server by itself with a configuration of its own, which listens on any port.
+    pub(super) async fn start_as(folder: &TempDir, config: &str) -> Option<Self> {
+        let (binary, folder) = (binary()?, folder.path().to_owned());
+        let path = folder.join("n1.conf");
+        fs::write(&path, config).unwrap();
+        Some(Self::run(binary, folder, "n1", &path, config).await)
     }
 
     /// Three servers that keep streams together.

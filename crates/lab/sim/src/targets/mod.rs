@@ -7,6 +7,7 @@ mod bacnet;
 mod deltas;
 mod derived;
 mod extensions;
+mod fabric;
 mod goose;
 mod iec104;
 mod layers;
@@ -25,7 +26,7 @@ mod websocket;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 42] = [
+pub const TARGETS: [(&str, Target); 43] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -48,6 +49,7 @@ pub const TARGETS: [(&str, Target); 42] = [
     ("delta_decoder", deltas::decoder),
     ("delta_hunk", deltas::hunk),
     ("delta_intake", deltas::intake),
+    ("fabric_ask", fabric::ask),
     ("goose_frame", goose::frame),
     ("goose_subscriber", goose::subscriber),
     ("iec104_frame", iec104::frame),

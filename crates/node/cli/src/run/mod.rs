@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tieline_node::config::{self, Config};
+use tieline_node::joining::FabricFiles;
 use tieline_node::{DeviceCounts, Node, StartError, load_config};
 use tieline_outstation::Demo;
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,7 +34,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let data = args.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
     let demo = args.demo.map(|site| Demo::start(site.into(), &data.join("demo")));
     let demo = demo.transpose().context("the demo cannot start")?;
-    let mut config = read_config(args, demo.as_ref())?;
+    let mut config = read_config(args, demo.as_ref(), &data)?;
     override_addresses(&mut config, args)?;
     let node = Node::start(&config, &data).map_err(told)?;
     if args.json {
@@ -53,7 +54,7 @@ fn raise_open_files() {
     }
 }
 
-fn read_config(args: &RunArgs, demo: Option<&Demo>) -> Result<Config, config::ConfigError> {
+fn read_config(args: &RunArgs, demo: Option<&Demo>, data: &Path) -> Result<Config, config::ConfigError> {
     let mut config = args.config.as_deref().map_or_else(|| Ok(Config::default()), load_config)?;
     if let Some(demo) = demo {
         let shown = load_config(demo.config_file())?;
@@ -62,6 +63,10 @@ fn read_config(args: &RunArgs, demo: Option<&Demo>) -> Result<Config, config::Co
         }
         config.devices.extend(shown.devices);
         config.source.devices_of = Some(demo.config_file().to_owned());
+    }
+    let joined = FabricFiles::of(data).joined();
+    if config.fabric.is_none() && joined.exists() {
+        config.take_joined(load_config(&joined)?);
     }
     Ok(config)
 }

@@ -5,6 +5,7 @@ use super::{BackupError, Contents, VERSION, Watch, of};
 use serde_json::Value as Json;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Makes a data folder of an archive. The folder is made beside its place and gets its name when all of it is durable.
@@ -87,6 +88,9 @@ fn compare(stored: &[Stored], manifest: &str) -> Result<Contents, BackupError> {
     Ok(Contents { time, files: stored.len() as u64, bytes: stored.iter().map(|file| file.bytes).sum() })
 }
 
+/// The folder of what its owner alone may read: keys and the list of sites.
+const SECRETS: &str = "fabric/";
+
 /// A file that is durable once it is flushed.
 struct Restored(File);
 
@@ -94,7 +98,9 @@ impl Restored {
     fn begin(folder: &Path, name: &str) -> Result<Self, BackupError> {
         let path = folder.join(name);
         fs::create_dir_all(parent(&path)).map_err(of(&path))?;
-        File::create_new(&path).map(Self).map_err(of(&path))
+        // Seeds are refused where others could read them.
+        let mode = if name.starts_with(SECRETS) { 0o600 } else { 0o666 };
+        File::options().write(true).create_new(true).mode(mode).open(&path).map(Self).map_err(of(&path))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{BackupError, check, restore, write};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Update, Value};
 use tieline_history::{HistoryOptions, HistoryQuery, HistoryReader, HistoryWriter};
@@ -83,9 +84,15 @@ fn every_file_is_there_with_every_byte() {
     let above = tempfile::tempdir().unwrap();
     let (data, other) = (above.path().join("data"), above.path().join("deep/other"));
     let long = format!("trace/{}", "d".repeat(140));
-    for (name, bytes) in
-        [("audit.jsonl", 511), ("clock", 512), ("ledger/1", 513), ("empty", 0), (long.as_str(), 3), ("lock", 0)]
-    {
+    for (name, bytes) in [
+        ("audit.jsonl", 511),
+        ("clock", 512),
+        ("ledger/1", 513),
+        ("empty", 0),
+        (long.as_str(), 3),
+        ("lock", 0),
+        ("fabric/site.nk", 59),
+    ] {
         fs::create_dir_all(data.join(name).parent().unwrap()).unwrap();
         fs::write(data.join(name), vec![7; bytes]).unwrap();
     }
@@ -98,6 +105,8 @@ fn every_file_is_there_with_every_byte() {
     expect.remove("lock");
     expect.remove("control.jsonl.new");
     assert_eq!(files(&other), expect);
+    let mode = fs::metadata(other.join("fabric/site.nk")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "its owner alone reads a seed");
     for folder in ["ledger", "trace"] {
         assert_eq!(files(&other.join(folder)), files(&data.join(folder)));
     }

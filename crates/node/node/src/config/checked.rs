@@ -85,6 +85,8 @@ pub struct Source {
     pub devices_of: Option<PathBuf>,
     /// Where HTTP and MQTT listen by the file, whatever the command line says.
     pub listen: Option<(SocketAddr, SocketAddr)>,
+    /// Whether `[fabric]` and `[site]` are those that `tieline join` wrote, and not of the file.
+    pub is_joined: bool,
 }
 
 /// Who this node is.
@@ -221,8 +223,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
     let derived = root.array(doc, "derived");
     let edge = if root.has("edge") { read_edge(root.section(doc, "edge"), doc, folder, &node.name) } else { None };
     let (fabric, site, centre) = read_joined(&mut root, doc, folder, &node.name);
-    let is_joined =
-        [("site", site.is_some()), ("centre", centre.is_some())].into_iter().find(|(_, is_there)| *is_there);
+    let is_joined = [("site", site.is_some()), ("centre", centre.is_some())].into_iter().find(|(_, is)| *is);
     let mut config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),

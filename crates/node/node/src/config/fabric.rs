@@ -1,5 +1,6 @@
 //! `[fabric]`, `[site]`, `[centre]`: sites whose history goes to a centre, over servers of NATS.
 
+use super::Config;
 use super::parse;
 use super::reader::{Document, Expected, Section};
 use super::settings::{
@@ -48,6 +49,13 @@ pub enum FabricAccess {
     Password(String, PathBuf),
 }
 
+impl Config {
+    /// Takes `[fabric]` and `[site]` of the file that `tieline join` wrote.
+    pub fn take_joined(&mut self, joined: Self) {
+        (self.fabric, self.site, self.source.is_joined) = (joined.fabric, joined.site, true);
+    }
+}
+
 /// A node that sends its history to a centre.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteConfig {
@@ -72,6 +80,10 @@ pub struct CentreConfig {
     pub requests_max: usize,
     /// A site that says nothing for so long is away.
     pub silence: Duration,
+    /// Addresses of the servers that sites are told when they join; none: those of [`FabricConfig`].
+    pub join_servers: Option<Vec<String>>,
+    /// The file of the authorities that sites are given; none: that of [`FabricConfig`], if there is one.
+    pub join_authorities: Option<PathBuf>,
 }
 
 const SERVERS: &str = "addresses of servers, as in [\"tls://core.example:4222\"] or [\"nats://10.1.0.5:4222\"]";
@@ -102,7 +114,7 @@ pub(super) fn read_joined(
     }
     let fabric = if has_fabric { read_fabric(root.section(doc, "fabric"), doc, folder) } else { None };
     let site = if has_site { read_site(root.section(doc, "site"), doc, name) } else { None };
-    let centre = if has_centre { Some(read_centre(root.section(doc, "centre"), doc)) } else { None };
+    let centre = if has_centre { Some(read_centre(root.section(doc, "centre"), doc, folder)) } else { None };
     (fabric, site, centre)
 }
 
@@ -166,7 +178,9 @@ fn read_site(mut s: Section<'_>, doc: &mut Document<'_>, node: &str) -> Option<S
     Some(SiteConfig { name: name?, topics, waiting_bytes_max })
 }
 
-fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>) -> CentreConfig {
+fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> CentreConfig {
+    let join_servers = s.optional(doc, "join_servers", read_servers);
+    let join_authorities = s.optional(doc, "join_authorities", parse::text).map(|file| folder.join(file));
     let prefix = s.or(doc, "prefix", "sites/".to_owned(), read_prefix);
     let centre = CentreConfig {
         prefix,
@@ -174,6 +188,8 @@ fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>) -> CentreConfig {
         site_bytes_max: CENTRE_SITE_BYTES_MAX.read_size(&mut s, doc),
         requests_max: CENTRE_REQUESTS_MAX.read_size(&mut s, doc),
         silence: CENTRE_SILENCE.read(&mut s, doc),
+        join_servers,
+        join_authorities,
     };
     s.finish(doc);
     centre

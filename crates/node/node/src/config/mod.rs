@@ -105,7 +105,7 @@ pub fn load(path: &Path, checks: Checks) -> Result<Config, ConfigError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let config = from_text_with(&path.display().to_string(), &text, folder, checks)?;
     let listen = Some((config.http.listen, config.mqtt.listen));
-    Ok(Config { source: Source { file: Some(path.to_owned()), devices_of: None, listen }, ..config })
+    Ok(Config { source: Source { file: Some(path.to_owned()), devices_of: None, listen, is_joined: false }, ..config })
 }
 
 /// The topics of the devices that keep their own past, among those that are recorded.

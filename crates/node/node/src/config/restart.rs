@@ -57,8 +57,10 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     note("command", *command == file.command);
     note("control", *control == file.control);
     note("edge", *edge == file.edge);
-    note("fabric", *fabric == file.fabric);
-    note("site", *site == file.site);
+    // What `tieline join` wrote is in no file of the configuration.
+    let is_joined = source.is_joined && file.fabric.is_none() && file.site.is_none();
+    note("fabric", is_joined || *fabric == file.fabric);
+    note("site", is_joined || *site == file.site);
     note("centre", *centre == file.centre);
     note("topic", *topics == file.topics);
     found
@@ -98,5 +100,17 @@ mod tests {
         started.http.listen.set_port(0);
         started.mqtt.listen.set_port(0);
         assert_eq!(restart_needed(&started, &file), [""; 0]);
+    }
+
+    #[cfg(feature = "fabric")]
+    #[test]
+    fn what_a_site_joined_is_not_missed_in_the_file() {
+        let read = |text: &str| from_text("t.toml", text, Path::new(".")).unwrap();
+        let (file, joined) = (read(""), read("[fabric]\nservers=['nats://a:1']\n[site]\nname='a'\n"));
+        let mut started = file.clone();
+        started.take_joined(joined.clone());
+        assert_eq!(restart_needed(&started, &file), [""; 0]);
+        assert_eq!(restart_needed(&started, &read("[fabric]\nservers=['nats://b:1']\n[site]\nname='a'\n")), ["fabric"]);
+        assert_eq!(restart_needed(&joined, &file), ["fabric", "site"]);
     }
 }

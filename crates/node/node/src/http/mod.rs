@@ -29,6 +29,7 @@ mod history_states;
 mod history_stats;
 mod history_tail;
 mod instant;
+mod joining;
 mod logins;
 mod metrics;
 mod pieces;
@@ -56,6 +57,7 @@ use crate::access::{Authenticator, Entrance};
 use crate::bus::BusHandle;
 use crate::bus::reload::{KnownDevices, Reloader};
 use crate::config::HttpConfig;
+use crate::joining::Joining;
 use crate::sites::SitesBoard;
 use crate::trace::TraceDisk;
 use crate::wall_clock::WallClock;
@@ -94,6 +96,8 @@ pub struct App {
     pub has_tls: bool,
     /// How requests are let in.
     pub entrance: Entrance,
+    /// The sites that may join; none where the node is no centre.
+    pub joining: Option<Arc<Joining>>,
     /// Where users are checked, be it here or at MQTT alone.
     pub authenticator: Option<Authenticator>,
 }

@@ -7,7 +7,7 @@ use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
     access, backups, clock, command, console, control, derived, devices, history, history_compaction, history_deletion,
-    history_edits, history_import, history_states, history_stats, history_tail, metrics, reload, sessions, sites,
+    history_edits, history_import, history_states, history_stats, history_tail, joining, metrics, reload, sessions, sites,
     status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
@@ -18,7 +18,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes)))))))
+    of_login(of_joining(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes))))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -300,6 +300,44 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
         )
 }
 
+fn of_joining(routes: Routes<Protected>) -> Routes<Protected> {
+    const NO_CENTRE: &str = "The node is no centre";
+    routes
+        .post_at_most(
+            joining::JOIN_BYTES_MAX,
+            "/v1/join",
+            joining::join,
+            Op::new("join", "Join a site to the centre with its token")
+                .about(JOIN)
+                .problem(403, "The token is wrong, expired or used with another key, or is for another site; or a foreign page asked")
+                .problem(409, "The node is no centre, or the site is revoked, or another site has the key"),
+        )
+        .get("/v1/fabric/sites", joining::list, Op::new("fabricSites", "List sites of the centre").problem(409, NO_CENTRE))
+        .post_at_most(
+            joining::JOIN_BYTES_MAX,
+            "/v1/fabric/sites",
+            joining::add,
+            Op::new("addSite", "Add a site, or take up a revoked one. The answer is sent when it is stored")
+                .problem(409, "The node is no centre, the site exists, there are too many, or another site has the key"),
+        )
+        .post_at_most(
+            joining::JOIN_BYTES_MAX,
+            "/v1/fabric/sites/token",
+            joining::token,
+            Op::new("siteToken", "Make a token by which a site joins once. It replaces the token before")
+                .problem(404, "There is no such site")
+                .problem(409, "The node is no centre, or the site is revoked"),
+        )
+        .post_at_most(
+            joining::JOIN_BYTES_MAX,
+            "/v1/fabric/sites/revoke",
+            joining::revoke,
+            Op::new("revokeSite", "Revoke a site: its keys and its token are void, and its connections are ended")
+                .problem(404, "There is no such site")
+                .problem(409, NO_CENTRE),
+        )
+}
+
 fn of_login(routes: Routes<Protected>) -> Routes<Protected> {
     routes
         .get(
@@ -337,6 +375,8 @@ const OVERRIDE: &str = "Needs admin on all topics that the pattern selects. Unti
     override.";
 const RELOAD: &str = "Devices that have not changed keep their connections, their values and the times of their polls. Topics of removed \
     devices and points are removed; their history is kept. restart_needed names changed settings that need a restart.";
+const JOIN: &str = "Needs no login: the token says who calls. A call with the same token and the same key has the same answer, so that it can be \
+    repeated after a lost one. The audit log gets a record.";
 const NOT_HELD: &str = "The topic does not accept this value";
 const EDITS: &str = "Queries return the edited values, and the recorded values with raw=true. Edits apply in the order in which they were \
                      made. The audit log gets a record.";

@@ -43,7 +43,7 @@ fn options(config: &FabricConfig, name: &str) -> Result<FabricOptions, String> {
     options.credentials = match &config.access {
         FabricAccess::Open => Credentials::None,
         FabricAccess::Credentials(file) => Credentials::Jwt(read(file)?),
-        FabricAccess::Seed(file) => Credentials::Nkey(read(file)?),
+        FabricAccess::Seed(file) => Credentials::SeedFile(file.clone()),
         FabricAccess::Password(user, file) => Credentials::Password { user: user.clone(), password: read(file)? },
     };
     if config.is_tls {

@@ -1,0 +1,73 @@
+//! Sites of a centre: which there are, who may join, with which key each connects.
+//!
+//! ```text
+//! HTTP: add, token, revoke ─┐                       ┌─▶ sites.json, before it is answered
+//! HTTP: join (token, key) ──┼─▶ SiteList, one lock ─┤
+//! Door: may this key in? ───┘                       └─▶ changed: the door ends connections whose key is none any more
+//! ```
+//!
+//! In: names, tokens, public keys. Out: who a key belongs to. Never: a seed of a site; a token, after it was given out.
+//!
+//! Read first: `list.rs`, then `door.rs`.
+
+#[cfg(feature = "fabric")]
+mod door;
+mod folder;
+mod list;
+
+#[cfg(feature = "fabric")]
+pub use door::{DoorParts, DoorThread, offer_key};
+pub use folder::{FABRIC_FOLDER, FabricFiles};
+pub use list::{JoinError, Joined, Site, SiteList, SiteState, Token};
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What happened to a site, for the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteEvent {
+    /// Who did it: an address, or the site.
+    pub who: String,
+    /// What, as a stable word.
+    pub phase: &'static str,
+    /// In words.
+    pub detail: String,
+}
+
+/// Whether a text is the public key of a user; of none in a binary that cannot let sites in.
+#[must_use]
+pub fn is_site_key(text: &str) -> bool {
+    #[cfg(feature = "fabric")]
+    let is_key = tieline_fabric::is_public(text, tieline_fabric::KeyKind::User);
+    #[cfg(not(feature = "fabric"))]
+    let is_key = text.is_empty() && false;
+    is_key
+}
+
+/// What a centre knows about joining.
+#[derive(Debug)]
+pub struct Joining {
+    /// The sites.
+    pub sites: Arc<Mutex<SiteList>>,
+    /// What sites are told.
+    pub about: CentreAddress,
+}
+
+/// Where sites find the servers of a centre.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CentreAddress {
+    /// The servers.
+    pub servers: Vec<String>,
+    /// The file of the authorities of their certificates, where sites do not know them by themselves.
+    pub authorities: Option<PathBuf>,
+}
+
+impl Joining {
+    /// Does something with the list of sites; it waits for the disk.
+    ///
+    /// # Errors
+    /// What was done fails.
+    pub fn with<T>(&self, act: impl FnOnce(&mut SiteList) -> Result<T, JoinError>) -> Result<T, JoinError> {
+        act(&mut self.sites.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
