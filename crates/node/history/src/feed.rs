@@ -160,7 +160,9 @@ mod tests {
             Noted { note: number.to_string().into_bytes(), samples: vec![sample(number), sample(-number)], receipt }
         });
         handle.submit_noted(noted.collect());
-        (0..count).for_each(|_| drop(receipts.recv_timeout(PATIENCE).unwrap().unwrap()));
+        for _ in 0..count {
+            receipts.recv_timeout(PATIENCE).unwrap().unwrap();
+        }
     }
 
     fn read(feed: &mut JournalFeed, from: Seq) -> Vec<i64> {
