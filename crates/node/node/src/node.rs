@@ -2,6 +2,7 @@
 
 mod centre;
 mod folder;
+mod http_thread;
 mod in_process;
 mod joined;
 mod start_error;
@@ -30,6 +31,7 @@ use crate::http::{About, App, state_of};
 use crate::sites::SitesThread;
 use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
+use http_thread::{listen_http, start_http};
 use joined::JoinedParts;
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -47,7 +49,6 @@ use tieline_service::http::places::Places;
 use tieline_topics::{Lane, Limits};
 use tieline_transport::CertificateCache;
 use tieline_views::Views;
-use tokio::net::TcpListener;
 use upstream::EdgeParts;
 
 /// Subscriptions of one client; beyond them SUBACK says that the quota is exceeded.
@@ -161,7 +162,20 @@ impl Node {
         start_field(&bus, reloader.shards(), change.shards, shards)?;
         let edge = edge.map(|parts| parts.start(clock, &bus)).transpose()?;
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
-        Ok(Self { http_thread, edge, sites, door, reloader, bus_thread, _derived: derived, _kept, http, mqtt, tls, bus })
+        Ok(Self {
+            http_thread,
+            edge,
+            sites,
+            door,
+            reloader,
+            bus_thread,
+            _derived: derived,
+            _kept,
+            http,
+            mqtt,
+            tls,
+            bus,
+        })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -458,34 +472,4 @@ fn start_bus(
     let thread = thread.map_err(StartError::Thread)?;
     let ended = || StartError::Thread(std::io::Error::other("the bus ended before it began"));
     Ok((thread, reported.recv().unwrap_or_else(|_| Err(ended()))?))
-}
-
-fn listen_http(config: &Config) -> Result<(std::net::TcpListener, SocketAddr), StartError> {
-    let listen = || {
-        let listener = std::net::TcpListener::bind(config.http.listen)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        Ok((listener, address))
-    };
-    listen().map_err(|why| StartError::Listen { what: "http", address: config.http.listen, why })
-}
-
-fn start_http(
-    config: &Config,
-    clock: Clock,
-    listener: std::net::TcpListener,
-    app: App,
-) -> Result<ShardThread, StartError> {
-    let owned = config.http.clone();
-    let certificates = Arc::clone(&app.about.tls);
-    let tls = config.http.tls.as_ref().map(|files| certificates.load(files)).transpose();
-    let tls = tls.map_err(|error| StartError::Tls(error.to_string()))?;
-    let body = move |_shard: Rc<tieline_net::Shard>| async move {
-        tokio::task::spawn_local(tieline_transport::watch(certificates, move || clock.now().utc));
-        match TcpListener::from_std(listener) {
-            Ok(listener) => crate::http::serve(listener, app, &owned, tls).await,
-            Err(error) => tracing::error!(%error, "the HTTP server did not start"),
-        }
-    };
-    ShardThread::spawn("http", clock, Arc::default(), body).map_err(StartError::Thread)
 }

@@ -7,8 +7,8 @@ use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
     access, backups, clock, command, console, control, derived, devices, history, history_compaction, history_deletion,
-    history_edits, history_import, history_states, history_stats, history_tail, joining, metrics, reload, sessions, sites,
-    status, topics, trace, values,
+    history_edits, history_import, history_states, history_stats, history_tail, joining, metrics, reload, sessions,
+    sites, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;

@@ -1,0 +1,40 @@
+//! The thread that serves HTTP.
+
+use super::StartError;
+use crate::config::Config;
+use crate::http::App;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use tieline_net::{Clock, ShardThread};
+use tokio::net::TcpListener;
+
+pub(super) fn listen_http(config: &Config) -> Result<(std::net::TcpListener, SocketAddr), StartError> {
+    let listen = || {
+        let listener = std::net::TcpListener::bind(config.http.listen)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    listen().map_err(|why| StartError::Listen { what: "http", address: config.http.listen, why })
+}
+
+pub(super) fn start_http(
+    config: &Config,
+    clock: Clock,
+    listener: std::net::TcpListener,
+    app: App,
+) -> Result<ShardThread, StartError> {
+    let owned = config.http.clone();
+    let certificates = Arc::clone(&app.about.tls);
+    let tls = config.http.tls.as_ref().map(|files| certificates.load(files)).transpose();
+    let tls = tls.map_err(|error| StartError::Tls(error.to_string()))?;
+    let body = move |_shard: Rc<tieline_net::Shard>| async move {
+        tokio::task::spawn_local(tieline_transport::watch(certificates, move || clock.now().utc));
+        match TcpListener::from_std(listener) {
+            Ok(listener) => crate::http::serve(listener, app, &owned, tls).await,
+            Err(error) => tracing::error!(%error, "the HTTP server did not start"),
+        }
+    };
+    ShardThread::spawn("http", clock, Arc::default(), body).map_err(StartError::Thread)
+}
