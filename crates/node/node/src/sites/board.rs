@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tieline_core::Timestamp;
+use tieline_core::{Instant, Timestamp};
 
 /// How the link to the other end is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub struct SiteRow {
     pub since: Timestamp,
     /// When it was heard last; none since the start.
     pub heard: Option<Timestamp>,
+    /// The same by the clock on which silence is measured.
+    pub heard_at: Option<Instant>,
     /// What it says: how old the first live record is that waits.
     pub lag: Duration,
     /// What it says: records that wait.

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Body, Now, Point, Quality, Timestamp, Topic, Value};
+use tieline_core::{Body, Instant, Now, Point, Quality, Timestamp, Topic, Value};
 use tieline_fabric::{Request, subject};
 use tieline_history::{HistoryHandle, JournalFeed, Noted};
 use tieline_journal::{Decoder, Sample, Seq};
@@ -95,8 +95,8 @@ struct Centre {
     feed: JournalFeed,
     marks: Marks,
     saved: Marks,
-    saved_at: Timestamp,
-    shown_at: Option<Timestamp>,
+    saved_at: Instant,
+    shown_at: Option<Instant>,
     receiver: Receiver<Request>,
     decoder: Decoder,
     /// Topics here, by site and the topic there.
@@ -140,7 +140,7 @@ impl Centre {
             feed,
             saved: marks.clone(),
             marks,
-            saved_at: now.utc,
+            saved_at: now.mono,
             shown_at: None,
             receiver,
             decoder: Decoder::default(),
@@ -198,7 +198,7 @@ impl Centre {
             Some(row) => row,
             None => self.sites.entry(site.into()).or_default(),
         };
-        row.heard = Some(now.utc);
+        (row.heard, row.heard_at) = (Some(now.utc), Some(now.mono));
         if !row.is_up {
             (row.is_up, row.since) = (true, now.utc);
             tracing::info!(site, "a site is there");
@@ -208,7 +208,7 @@ impl Centre {
 
     /// Begins the next transaction, where there is one.
     fn begin_store(&mut self, now: Now) -> Option<LocalBoxFuture<'static, Done>> {
-        if self.marks != self.saved && now.utc.micros() - self.saved_at.micros() > micros(UNSAVED_MAX) {
+        if self.marks != self.saved && now.mono.since(self.saved_at) > UNSAVED_MAX {
             return None;
         }
         let parts = self.receiver.poll_store()?;
@@ -314,9 +314,8 @@ impl Centre {
     }
 
     fn tick(&mut self, now: Now) {
-        let silence = micros(self.config.silence);
         for (site, row) in &mut self.sites {
-            let is_silent = row.heard.is_none_or(|heard| now.utc.micros() - heard.micros() > silence);
+            let is_silent = row.heard_at.is_none_or(|heard| now.mono.since(heard) > self.config.silence);
             if row.is_up && is_silent {
                 tracing::warn!(site = &**site, "a site is away");
                 (row.is_up, row.since) = (false, now.utc);
@@ -325,17 +324,17 @@ impl Centre {
         }
         // The file must not be ahead of the journal.
         let is_durable = self.marks.seq <= self.feed.place().durable;
-        let is_due = now.utc.micros() - self.saved_at.micros() >= micros(SAVE_EVERY) && is_durable;
+        let is_due = now.mono.since(self.saved_at) >= SAVE_EVERY && is_durable;
         if is_due && self.marks != self.saved {
             match self.marks.save(&self.path) {
                 Ok(()) => {
                     self.feed.want(self.marks.seq.next());
-                    (self.saved, self.saved_at) = (self.marks.clone(), now.utc);
+                    (self.saved, self.saved_at) = (self.marks.clone(), now.mono);
                 }
                 Err(error) => tracing::warn!(%error, "the marks of sites cannot be written"),
             }
         } else if self.marks == self.saved {
-            self.saved_at = now.utc;
+            self.saved_at = now.mono;
         }
         self.show(now);
     }
@@ -354,10 +353,10 @@ impl Centre {
             waiting_bytes: self.receiver.waiting_bytes(),
             ..seen
         });
-        if self.shown_at.is_some_and(|at| now.utc.micros() - at.micros() < micros(SHOW_EVERY)) {
+        if self.shown_at.is_some_and(|at| now.mono.since(at) < SHOW_EVERY) {
             return;
         }
-        self.shown_at = Some(now.utc);
+        self.shown_at = Some(now.mono);
         for (site, row) in &self.sites {
             let quality = if row.is_up { Quality::GOOD } else { Quality::AWAY };
             let whole = |count: u64| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
@@ -380,10 +379,6 @@ impl Centre {
 fn lost_of(part: &Part) -> u64 {
     let before = if part.before.epoch == part.mark.epoch { part.before } else { Mark::default() };
     (part.first - 1).saturating_sub(before.number)
-}
-
-fn micros(span: Duration) -> i64 {
-    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
 async fn answer(replies: impl IntoIterator<Item = (Request, Vec<u8>)>) {
