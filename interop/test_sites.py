@@ -1,6 +1,7 @@
 """Sites and their centre, over a real nats-server: each point that was acknowledged at a site is at the centre once, whatever is killed."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +12,6 @@ from waiting import until
 
 BUILT = Path(__file__).parent.parent / ".work/bin/nats-server"
 NATS = str(BUILT) if BUILT.exists() else shutil.which("nats-server")
-START = 1_795_000_000_000
 
 pytestmark = pytest.mark.skipif(NATS is None, reason="no nats-server: .ci/nats builds it")
 
@@ -19,12 +19,15 @@ pytestmark = pytest.mark.skipif(NATS is None, reason="no nats-server: .ci/nats b
 class Server:
     """A nats-server at a free port, which it keeps over restarts."""
 
-    def __init__(self, folder):
-        self.folder, self.port = folder, -1
+    def __init__(self, folder, config=None):
+        self.folder, self.port, self.more = folder, -1, []
+        if config is not None:
+            (folder / "nats.conf").write_text(config)
+            self.more = ["-c", str(folder / "nats.conf")]
         self.start()
 
     def start(self):
-        words = [NATS, "-a", "127.0.0.1", "-p", str(self.port), "--ports_file_dir", str(self.folder)]
+        words = [NATS, *self.more, "-a", "127.0.0.1", "-p", str(self.port), "--ports_file_dir", str(self.folder)]
         self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         ports = self.folder / f"nats-server_{self.process.pid}.ports"
 
@@ -211,3 +214,28 @@ def test_what_a_site_selects_goes_up_and_what_waits_comes_later(tmp_path, server
             wait_for_all(centre, publisher)
             wait_for_samples(centre, 25)
             assert centre.history("sites/north/other/power") == []
+
+
+def test_users_of_the_server_have_the_rights_that_the_docs_give(tmp_path):
+    """`tl.north.…` is of the user `north` alone; the centre answers."""
+    docs = (Path(__file__).parent.parent / "docs/sites.md").read_text()
+    config = re.search(r"^authorization \{.*?^\}$", docs, re.S | re.M).group(0).replace("…", "secret")
+    (tmp_path / "password").write_text("secret")
+    server = Server(folder(tmp_path, "nats"), config)
+
+    def user(name):
+        return f'{server.table()}user = "{name}"\npassword_file = "{tmp_path}/password"\n'
+
+    publisher = Publisher()
+    try:
+        with (
+            Node(folder(tmp_path, "centre"), more=f"{user('centre')}[centre]\n") as centre,
+            Node(folder(tmp_path, "north"), more=f'{user("north")}[site]\nname = "north"\n') as site,
+            Node(folder(tmp_path, "other"), more=f'{user("north")}[site]\nname = "south"\n') as stranger,
+        ):
+            publisher.publish(site, 9)
+            wait_for_all(centre, publisher)
+            until(lambda: stranger.request("/v1/status")[1]["site"]["state"] == "away", stranger.process.said)
+            assert row_of(centre, "south") is None
+    finally:
+        server.kill()
