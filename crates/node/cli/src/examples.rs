@@ -389,6 +389,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "bench field",
         &["tieline bench field --experiment reads,window", "tieline bench field --experiment node --devices 500"],
     ),
+    ("bench edges", &["tieline bench edges --experiment mirror --subscribers 100,1000 --seconds 2"]),
     ("bench bus", &["tieline bench bus --devices 50,500 --listeners 2"]),
     ("bench control", &["tieline bench control --devices 4000"]),
     ("bench seal", &["tieline bench seal --experiment closed --concurrency 1,8,64"]),
@@ -421,6 +422,7 @@ mod tests {
     const WITHOUT_JSON: &[(&str, &str)] = &[
         ("completion", "a shell reads it"),
         ("config default", "prints a configuration file, which is TOML"),
+        ("fabric config", "prints the configuration file of a nats-server"),
         ("man", "writes files for people"),
     ];
 

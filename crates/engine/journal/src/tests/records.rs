@@ -96,7 +96,10 @@ fn check(bytes: &[u8], expect: RecordError) {
 #[test]
 fn wrong_records_are_named() {
     check(&[], RecordError::Truncated);
-    check(&[2], RecordError::Version(2));
+    check(&[3], RecordError::Version(3));
+    check(&[2], RecordError::Truncated);
+    check(&[2, 1], RecordError::Truncated);
+    check(&[2, 1, b'x'], RecordError::Truncated);
     check(&[1, 0xff, 0xff, 0xff, 0xff, 0x0f], RecordError::Truncated);
     check(&[1, 1, 0x40, 1], RecordError::Illegal("topic number"));
     check(&[1, 1, 0, 1, 1, b'a'], RecordError::Illegal("shared part of a topic name"));

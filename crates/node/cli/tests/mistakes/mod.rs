@@ -109,7 +109,7 @@ const MISTAKES: [Mistake; 33] = [
     mistake("history query demo/# --from -5m --to -1h --http {http}", 3, "expected a time before to"),
     mistake("devices demo/none --http {http}", 3, "there is no device \"demo/none\""),
     mistake("status --context plant", 1, "there is no context \"plant\", tieline context add makes one"),
-    mistake("statsu", 2, "a similar subcommand exists: 'status'"),
+    mistake("statsu", 2, "some similar subcommands exist: 'sites', 'status'"),
 ];
 
 fn files(folder: &Path) {

@@ -157,8 +157,9 @@ pub fn read_json(payload: &[u8], now: Timestamp) -> Result<Asked, String> {
     let others = members.iter().filter(|(name, _)| *name != "topic");
     let mut others: Vec<_> = others.map(|(name, value)| (name.clone(), text(value))).collect();
     let Some(topic) = topic else {
-        // The last has its say where the request has none.
-        others.push(("bytes".to_owned(), MESSAGE_BYTES.to_string()));
+        if !members.contains_key("bytes") {
+            others.push(("bytes".to_owned(), MESSAGE_BYTES.to_string()));
+        }
         let asked = TopicsAsked::read("member", &others)?;
         let Whole(bytes) = asked.bytes;
         if bytes > MESSAGE_BYTES_MAX {
