@@ -110,7 +110,7 @@ def test_a_token_brings_in_one_site_in_one_command(centre):
 
 def test_wrong_and_expired_tokens_are_refused(centre):
     for token in ("tljoin_x", "", "tljoin_" + "A" * 32):
-        wrong = centre.join(token, "stranger", check=False)
+        wrong = centre.join(token, "unknown", check=False)
         assert wrong.returncode == 3 and "the token is wrong" in error(wrong)
     centre.site("add", "late")
     made = centre.site("token", "late", "--valid", "1s")

@@ -231,11 +231,11 @@ def test_users_of_the_server_have_the_rights_that_the_docs_give(tmp_path):
         with (
             Node(folder(tmp_path, "centre"), more=f"{user('centre')}[centre]\n") as centre,
             Node(folder(tmp_path, "north"), more=f'{user("north")}[site]\nname = "north"\n') as site,
-            Node(folder(tmp_path, "other"), more=f'{user("north")}[site]\nname = "south"\n') as stranger,
+            Node(folder(tmp_path, "other"), more=f'{user("north")}[site]\nname = "south"\n') as other,
         ):
             publisher.publish(site, 9)
             wait_for_all(centre, publisher)
-            until(lambda: stranger.request("/v1/status")[1]["site"]["state"] == "away", stranger.process.said)
+            until(lambda: other.request("/v1/status")[1]["site"]["state"] == "away", other.process.said)
             assert row_of(centre, "south") is None
     finally:
         server.kill()

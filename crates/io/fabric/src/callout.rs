@@ -263,6 +263,7 @@ fn signature_of(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::takes;
     use proptest::prelude::*;
     use serde_json::Value as Json;
 
@@ -344,19 +345,6 @@ mod tests {
         let refusal = refusal_body(&ask, "revoked", &parts.issuer);
         let (_, refusal) = jwt::decode::<Json>(refusal.as_bytes(), KeyKind::Account).unwrap();
         assert_eq!((&refusal["nats"]["error"], &refusal["nats"]["jwt"]), (&"revoked".into(), &Json::Null));
-    }
-
-    /// How a server matches a subject with a permission.
-    fn takes(pattern: &str, subject: &str) -> bool {
-        let (mut pattern, mut subject) = (pattern.split('.'), subject.split('.'));
-        loop {
-            match (pattern.next(), subject.next()) {
-                (Some(">"), Some(_)) | (None, None) => return true,
-                (Some("*"), Some(_)) => {}
-                (Some(a), Some(b)) if a == b => {}
-                _ => return false,
-            }
-        }
     }
 
     proptest! {

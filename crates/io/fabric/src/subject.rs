@@ -150,6 +150,7 @@ fn limited(subject: String) -> Result<String, FabricError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::takes;
     use proptest::prelude::*;
 
     fn check(name: &str, expect: &str) {
@@ -229,19 +230,6 @@ mod tests {
             let subject = topic("n", &name).unwrap();
             let found = filter("n", &asked).unwrap().iter().any(|pattern| takes(pattern, &subject));
             prop_assert_eq!(found, asked.matches(&name), "{} {}", asked, name);
-        }
-    }
-
-    /// How a server matches subjects.
-    fn takes(pattern: &str, subject: &str) -> bool {
-        let (mut pattern, mut subject) = (pattern.split('.'), subject.split('.'));
-        loop {
-            match (pattern.next(), subject.next()) {
-                (Some(">"), Some(_)) | (None, None) => return true,
-                (Some("*"), Some(_)) => {}
-                (Some(a), Some(b)) if a == b => {}
-                _ => return false,
-            }
         }
     }
 }

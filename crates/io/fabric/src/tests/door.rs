@@ -89,8 +89,8 @@ fn a_key_that_is_known_comes_in_with_its_own_subjects_and_leaves_when_it_is_told
         let centre = Fabric::connect(centre).await.unwrap();
         assert!(centre.about().await.unwrap().keeps_logs);
 
-        let (_, stranger) = parts.key("stranger", false);
-        let refused = parts.connect("stranger", stranger).await;
+        let (_, unknown) = parts.key("unknown", false);
+        let refused = parts.connect("unknown", unknown).await;
         assert!(matches!(refused, Err(FabricError::Refused(_))), "{refused:?}");
         let nobody = Fabric::connect(options("nobody", &parts.server)).await;
         assert!(matches!(nobody, Err(FabricError::Refused(_))), "{nobody:?}");

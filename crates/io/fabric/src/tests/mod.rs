@@ -27,3 +27,16 @@ async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut
     });
     found.await.unwrap_or_else(|_| panic!("not within a minute: {what}"))
 }
+
+/// How a server matches subjects.
+pub(crate) fn takes(pattern: &str, subject: &str) -> bool {
+    let (mut pattern, mut subject) = (pattern.split('.'), subject.split('.'));
+    loop {
+        match (pattern.next(), subject.next()) {
+            (Some(">"), Some(_)) | (None, None) => return true,
+            (Some("*"), Some(_)) => {}
+            (Some(a), Some(b)) if a == b => {}
+            _ => return false,
+        }
+    }
+}

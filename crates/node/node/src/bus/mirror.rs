@@ -164,7 +164,7 @@ impl Bus {
         self.publish_link(now, &state);
     }
 
-    /// Says from which nodes the values here are, to those who have them from this one.
+    /// Publishes from which nodes the values here are, for the edges of this node.
     fn publish_nodes(&mut self, now: Now, nodes: &[String]) {
         let names = serde_json::Value::from(nodes).to_string();
         if let Ok(topic) = Topic::new(NODES_TOPIC) {

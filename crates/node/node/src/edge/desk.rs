@@ -33,7 +33,7 @@ const MAYBE: &str = "the connection to the upstream was lost before it answered:
 
 /// Topics whose values were removed without a message, and what says that some were not told.
 const REMOVED: &str = "$topics/removed/";
-const ANEW_TOPIC: &str = "$topics/anew";
+const ALL_AGAIN_TOPIC: &str = "$topics/anew";
 
 /// What stands between the session and the bus.
 pub struct Desk {
@@ -255,7 +255,7 @@ impl Desk {
             }
         } else if **topic == *NODES_TOPIC {
             self.chained(session, payload);
-        } else if **topic == *ANEW_TOPIC {
+        } else if **topic == *ALL_AGAIN_TOPIC {
             self.tell(EdgeNews::Again);
             self.subscribe_all(session);
         } else if let Some(removed) = topic.strip_prefix(REMOVED) {
