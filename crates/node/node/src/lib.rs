@@ -4,7 +4,7 @@
 //! HTTP, records history, carries out commands and serves the console.
 //!
 //! There is one room for each column of the map: `field` (devices), `broker` (MQTT clients), `control` (commands), `history`
-//! (recording). They meet in `bus`. `access` decides who may do what, `joining` which sites are a centre's, `http` is the API, `config` has the words. A room
+//! (recording). They meet in `bus`. `access` decides who may do what, `http` is the API, `config` has the words. A room
 //! imports only rooms below it (ARCHITECTURE.md, The rooms of a node). Outstations, the other end of a connection, are in
 //! the crate `tieline-outstation`; `tieline-transport` makes the connections of both.
 //!
@@ -22,7 +22,6 @@ mod edge;
 mod field;
 mod history;
 mod http;
-pub mod joining;
 mod node;
 #[cfg_attr(not(feature = "fabric"), allow(dead_code, reason = "what is shown of sites is there, and nobody writes it"))]
 mod sites;
@@ -34,3 +33,4 @@ pub use bus::{SessionOrder, load_config};
 pub use control::audit;
 pub use http::{history_edit_of, openapi, shown_history_edit, shown_history_stats};
 pub use node::{DeviceCounts, FolderLock, InProcessBroker, InProcessListener, Node, StartError, Waiting};
+pub use sites::joining;

@@ -15,7 +15,7 @@ const SOURCES: &str = "crates/node/node/src/";
 const ORDER: [&[&str]; 6] = [
     &["backup", "config", "wall_clock"],
     &["trace"],
-    &["access", "control", "edge", "field", "history", "joining", "sites"],
+    &["access", "control", "edge", "field", "history", "sites"],
     &["bus"],
     &["broker", "http"],
     &["node"],

@@ -6,7 +6,7 @@ use super::body::{Answer, Json};
 use super::problem::Problem;
 use super::topics::Done;
 use crate::access::denial;
-use crate::joining::{JoinError, Joining, Site, SiteList};
+use crate::sites::joining::{JoinError, Joining, Site, SiteList};
 use axum::extract::ConnectInfo;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
@@ -160,7 +160,7 @@ pub async fn join(
                 let detail = format!("the site {:?} has joined with the key {joined_key}", joined.site);
                 note(&app, format!("http {peer}"), "site_joined", detail).await?;
             }
-            let crate::joining::Joined { site, is_new } = joined;
+            let crate::sites::joining::Joined { site, is_new } = joined;
             // A call after what is wrong with the file was mended has this answer too.
             let authorities = authorities(&joining)?;
             Ok(Answer(JoinDone { status: Done::Ok, site, is_new, servers, authorities }))

@@ -2,7 +2,7 @@
 
 use super::StartError;
 use crate::config::Config;
-use crate::joining::{CentreAddress, FabricFiles, Joining, SiteList};
+use crate::sites::joining::{CentreAddress, FabricFiles, Joining, SiteList};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +34,7 @@ mod with_fabric {
     use crate::access::denial;
     use crate::bus::{Bus, BusHandle};
     use crate::config::FabricConfig;
-    use crate::joining::{DoorParts, DoorThread, SiteEvent};
+    use crate::sites::joining::{DoorParts, DoorThread, SiteEvent};
     use tieline_fabric::{FabricOptions, KeyKind, Keys};
     use tieline_net::Clock;
     use tieline_net::tls::ClientTls;

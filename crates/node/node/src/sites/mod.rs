@@ -37,6 +37,8 @@ mod told;
 #[cfg(feature = "fabric")]
 mod values;
 
+pub mod joining;
+
 pub use board::{CentreSeen, FabricLink, SiteRow, SiteSeen, SitesBoard};
 
 use crate::config::{CentreConfig, FabricConfig, SiteConfig};
