@@ -160,11 +160,11 @@ impl<S: Storage> StoreThread<S> {
     fn relieve_journal(&mut self) -> Result<(), StoreError> {
         // Not what only databases need.
         let bytes = |notes: &Notes| notes.status.journal_bytes - notes.status.journal_kept_bytes;
-        let look = |notes: &Notes| (bytes(notes), notes.let_go);
-        let (journal_bytes, let_go) = self.board.wait(Duration::ZERO, |_| true, look);
-        // What was written last time may still be in the figure.
-        let is_old = let_go < self.store.position();
-        if journal_bytes > self.options.journal_kept() && !is_old { self.store.relieve_journal() } else { Ok(()) }
+        let look = |notes: &Notes| (bytes(notes), notes.let_go, notes.status.durable);
+        let (journal_bytes, let_go, durable) = self.board.wait(Duration::ZERO, |_| true, look);
+        let (stored, read) = (self.store.position(), self.reader.place().previous());
+        let is_long = journal_bytes > self.options.journal_kept();
+        if is_long && is_relieved(let_go, stored, read, durable) { self.store.relieve_journal() } else { Ok(()) }
     }
 
     /// Takes a step of the deletion that was asked for first, once the store has what the journal had then.
@@ -306,6 +306,17 @@ impl<S: Storage> StoreThread<S> {
     }
 }
 
+/// Whether a journal becomes shorter where the store writes what it has in memory: records up to `stored` are in chunks, those up to
+/// `read` in memory.
+fn is_relieved(let_go: Seq, stored: Seq, read: Seq, durable: Seq) -> bool {
+    // What was written last time may still be in the figure.
+    let is_old = let_go < stored;
+    // The journal has more that is not read yet. The little that is in memory would become many short chunks, and they take the time
+    // that reading needs: the store would never catch up.
+    let is_unread = durable.since(read) > read.since(stored);
+    !is_old && !is_unread
+}
+
 fn trouble_of_store(error: &StoreError) -> HistoryState {
     match error {
         StoreError::Full(_) => HistoryState::DiskFull,
@@ -336,4 +347,24 @@ pub(crate) fn entry_of(seq: Seq, sample: tieline_journal::Sample) -> Entry {
     };
     let time = if let Body::Published(point) = &body { point.time(time) } else { time };
     Entry { seq, topic, time, body }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_catches_up_writes_no_short_chunks() {
+        let check = |places: [u64; 4], expect: bool| {
+            let [let_go, stored, read, durable] = places.map(Seq);
+            assert_eq!(is_relieved(let_go, stored, read, durable), expect, "{places:?}");
+        };
+        check([100, 100, 900, 900], true);
+        check([100, 100, 900, 1700], true);
+        // Reading on is worth more.
+        check([100, 100, 110, 900], false);
+        check([100, 100, 400, 900], false);
+        // The journal has not let go of what was written last.
+        check([50, 100, 900, 900], false);
+    }
 }

@@ -24,6 +24,8 @@ const TOPICS_MAX: usize = 64;
 /// Rows and bytes of values of an answer that is held until it is known where the next page begins.
 const PAGE_ROWS_MAX: usize = 10_000;
 const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Rows that are counted before an answer begins, so that it says whether there are more.
+const COUNTED_ROWS_MAX: usize = 100_000;
 /// Rows of an answer.
 const ROWS_MAX: usize = 10_000_000;
 
@@ -48,7 +50,7 @@ parameters! {
         order: Ordered = "topic",
         /// Goes on behind this place: the one that the header Link of the page before has
         after: Option<Behind>,
-        /// Most rows; up to 10000 the answer has a header Link where there are more
+        /// Most rows; up to 100000 the answer has a header Link where there are more
         limit: Whole<1, ROWS_MAX> = "100000",
         /// How rows are written
         format: Form = "json",
@@ -172,7 +174,7 @@ impl Output for Rows {
             let media_type = format.media_type();
             operation.content(200, media_type.split(';').next().unwrap_or(media_type), schema);
         }
-        let words = "The next page (RFC 8288, next), where there are more rows and limit is 10000 at most";
+        let words = "The next page (RFC 8288, next), where there are more rows and limit is 100000 at most";
         operation.told(200, "Link", &serde_json::json!({ "type": "string" }), words);
     }
 }
@@ -195,22 +197,26 @@ pub async fn query(
         let limit = question.limit.and_then(|limit| usize::try_from(limit).ok());
         // What a row is filled with may stand on another page.
         let may_end = matches!(question.fill, Fill::None | Fill::Null);
-        let limit = limit.filter(|limit| *limit <= PAGE_ROWS_MAX && may_end);
-        let asked = HistoryQuery { limit: question.limit.filter(|_| limit.is_none()), ..question };
-        let mut rows = reader.query(asked).map_err(|e| e.to_string())?;
-        let Some(limit) = limit else {
-            // Its pieces are read once it is known that there is no next page.
+        let limit = limit.filter(|limit| *limit <= COUNTED_ROWS_MAX && may_end);
+        if let Some(limit) = limit.filter(|limit| *limit <= PAGE_ROWS_MAX) {
+            let mut rows = reader.query(HistoryQuery { limit: None, ..question }).map_err(|e| e.to_string())?;
+            let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
+            let _ = tell_next.send(next);
+            let rows = &mut RowPage::from(page);
+            return export_with(rows, format, extras, || true, out).map(drop).map_err(|e| e.to_string());
+        }
+        if let Some(limit) = limit {
+            let mut rows = reader.query(HistoryQuery { limit: None, ..question.clone() }).map_err(|e| e.to_string())?;
+            let _ = tell_next.send(last_of(&mut rows, limit).map_err(|e| e.to_string())?);
+        } else {
+            // Its pieces are read once it is known that nothing is said of a next page.
             drop(tell_next);
-            return export_with(&mut rows, format, extras, || !gone.is_closed(), out)
-                .map(drop)
-                .map_err(|e| e.to_string());
-        };
-        let (page, next) = page(&mut rows, limit).map_err(|e| e.to_string())?;
-        let _ = tell_next.send(next);
-        export_with(&mut RowPage::from(page), format, extras, || true, out).map(drop).map_err(|e| e.to_string())
+        }
+        let mut rows = reader.query(question).map_err(|e| e.to_string())?;
+        export_with(&mut rows, format, extras, || !gone.is_closed(), out).map(drop).map_err(|e| e.to_string())
     });
     let body = made.await?;
-    // The page was whole before its first piece.
+    // It is told before the first piece.
     let next = next.await.ok().flatten().map(|place| next_page(&pairs, from, &place));
     Ok(Rows(format, body, next))
 }
@@ -242,6 +248,15 @@ fn page(
         page.push(row);
     }
     Ok((page, None))
+}
+
+/// The place of the last of so many rows, where there are more.
+fn last_of(
+    rows: &mut impl Iterator<Item = Result<Row, StoreError>>,
+    limit: usize,
+) -> Result<Option<Place>, StoreError> {
+    let Some(last) = rows.nth(limit.saturating_sub(1)).transpose()? else { return Ok(None) };
+    Ok(rows.next().transpose()?.map(|_| last.place()))
 }
 
 fn value_bytes(value: &Value) -> usize {

@@ -346,10 +346,15 @@ impl Document {
         _handler: &H,
         mut operation: Operation,
         body_bytes_max: Option<usize>,
-    ) {
+    ) -> TakesParameters {
         operation.body_bytes_max = body_bytes_max;
         H::describe(&mut operation, &mut self.schemas);
+        let takes = TakesParameters(operation.parameters.iter().any(|parameter| parameter["in"] == "query"));
+        if takes.are_refused(path) {
+            operation.may_fail(400, "The request has parameters");
+        }
         self.operations.push((path.replace("{*", "{"), method, operation));
+        takes
     }
 
     /// The document; `base` has what is not of a route.
@@ -362,6 +367,17 @@ impl Document {
         }
         document["components"]["schemas"] = self.schemas.into_named().into();
         document
+    }
+}
+
+/// Whether a route has parameters in its query.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TakesParameters(bool);
+
+impl TakesParameters {
+    /// Whether a query is an error at a path. Probes and scrapers add parameters of their own to the routes outside of the API.
+    pub(super) fn are_refused(self, path: &str) -> bool {
+        !self.0 && path.starts_with("/v1/")
     }
 }
 

@@ -204,8 +204,7 @@ impl<T: Parameters, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs: Vec<_> = form(parts.uri.query().unwrap_or_default()).collect();
-        T::read("parameter", &pairs).map(Self).map_err(Problem::bad_request)
+        T::read("parameter", &pairs_of(parts)?).map(Self).map_err(Problem::bad_request)
     }
 }
 
@@ -223,7 +222,7 @@ impl<T: Parameters, S: Send + Sync> FromRequestParts<S> for QueryPairs<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs: Vec<_> = form(parts.uri.query().unwrap_or_default()).collect();
+        let pairs = pairs_of(parts)?;
         T::read("parameter", &pairs).map(|asked| Self(asked, pairs)).map_err(Problem::bad_request)
     }
 }
@@ -232,6 +231,16 @@ impl<T: Parameters> Input for QueryPairs<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Query::<T>::describe(operation, schemas);
     }
+}
+
+/// The pairs in the query of a request, where they are text.
+fn pairs_of(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+    let query = parts.uri.query().unwrap_or_default();
+    if std::str::from_utf8(&decode(query)).is_err() {
+        let detail = "the query: found bytes that are not UTF-8, expected UTF-8, percent-encoded";
+        return Err(Problem::bad_request(detail));
+    }
+    Ok(form(query).collect())
 }
 
 /// Pairs as a query that [`form`] reads.
@@ -252,16 +261,17 @@ pub fn write_form(pairs: &[(String, String)]) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// The pairs of a form or a query.
+/// The pairs of a form or a query. Bytes that are not UTF-8 become U+FFFD.
 pub fn form(text: &str) -> impl Iterator<Item = (String, String)> {
-    text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+    let decoded = |text: &str| String::from_utf8_lossy(&decode(text)).into_owned();
+    text.split('&').filter(|pair| !pair.is_empty()).map(move |pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decode(name), decode(value))
+        (decoded(name), decoded(value))
     })
 }
 
-/// Takes percent-encoding and `+` for a space away. Bytes that are not UTF-8 become U+FFFD.
-fn decode(text: &str) -> String {
+/// Takes percent-encoding and `+` for a space away.
+fn decode(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -276,7 +286,7 @@ fn decode(text: &str) -> String {
             (byte, _) => bytes.push(byte),
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 fn hex(digit: u8) -> Option<u8> {

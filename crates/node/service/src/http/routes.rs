@@ -4,8 +4,11 @@
 
 use super::body::BodyBytesMax;
 use super::openapi::{Described, Document, Operation};
-use axum::extract::DefaultBodyLimit;
+use super::parameters::form;
+use super::problem::Problem;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
+use axum::middleware::map_request;
 use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
 
@@ -94,8 +97,11 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         T: 'static,
     {
         let bytes_max = bytes_max.or(self.body_bytes_max);
-        self.document.add(method, path, &handler, operation, bytes_max);
+        let takes = self.document.add(method, path, &handler, operation, bytes_max);
         let mut route = on(filter, handler);
+        if takes.are_refused(path) {
+            route = route.layer(map_request(refuse_parameters));
+        }
         if let Some(bytes_max) = bytes_max {
             route = route.layer(Extension(BodyBytesMax(bytes_max)));
             route = route.layer(DefaultBodyLimit::max(bytes_max));
@@ -113,5 +119,14 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     #[must_use]
     pub fn into_document(self) -> Document {
         self.document
+    }
+}
+
+/// A route without parameters answers the same whatever a query asks for: that would be an answer to another question.
+async fn refuse_parameters(request: Request) -> Result<Request, Problem> {
+    let first = form(request.uri().query().unwrap_or_default()).next();
+    match first {
+        Some((name, _)) => Err(Problem::bad_request(format!("the parameter {name:?} is unknown, expected none"))),
+        None => Ok(request),
     }
 }
