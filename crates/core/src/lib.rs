@@ -27,6 +27,7 @@ mod topic;
 mod update;
 mod value;
 pub mod varint;
+mod words;
 
 pub use command::{Command, CommandMode, CommandOutcome, Refusal};
 pub use cursor::{Cursor, Truncated};
@@ -43,3 +44,4 @@ pub use timers::{Deadlines, Timer, Timers};
 pub use topic::{Filter, FilterError, Topic, TopicError};
 pub use update::{Body, Update};
 pub use value::{Value, nearest_int};
+pub use words::Words;

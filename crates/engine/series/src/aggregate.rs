@@ -2,7 +2,7 @@
 
 use crate::buckets::{Bucket, Needs};
 use crate::column::Datum;
-use tieline_core::Quality;
+use tieline_core::{Quality, Words};
 
 /// What stands for the samples of a bucket. Samples of bad quality are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,9 +41,8 @@ pub struct Aggregated {
     pub count: u64,
 }
 
-impl Aggregate {
-    /// Every aggregate with its word in questions.
-    pub const ALL: [(&'static str, Self); 13] = [
+impl Words for Aggregate {
+    const WORDS: &'static [(&'static str, Self)] = &[
         ("mean", Self::Mean),
         ("time_weighted", Self::TimeWeighted),
         ("min", Self::Min),
@@ -58,13 +57,9 @@ impl Aggregate {
         ("p95", Self::Percentile(95)),
         ("p99", Self::Percentile(99)),
     ];
+}
 
-    /// The aggregate of that word.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, aggregate)| *aggregate)
-    }
-
+impl Aggregate {
     /// What it needs of buckets.
     #[must_use]
     pub const fn needs(self) -> Needs {

@@ -13,7 +13,7 @@
 use crate::column::{Column, Data, Datum, Sample, Stretch};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
-use tieline_core::{Quality, Timestamp, Validity};
+use tieline_core::{Quality, Timestamp, Validity, Words};
 
 /// What stands for the samples of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,20 +26,9 @@ pub enum Keep {
     Extremes,
 }
 
-impl Keep {
-    /// Each with its word in configurations and answers.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("mean", Self::Mean), ("last", Self::Last), ("extremes", Self::Extremes)];
-
-    /// Its word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::Last => "last",
-            Self::Extremes => "extremes",
-        }
-    }
+impl Words for Keep {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("mean", Self::Mean), ("last", Self::Last), ("extremes", Self::Extremes)];
 }
 
 /// Takes the samples of a topic in order of time, and gives those that stand for them. It never gives more than it took.

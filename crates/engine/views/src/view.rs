@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use serde_json::Value;
-use tieline_core::Filter;
+use tieline_core::{Filter, Words};
 
 /// What an aggregate tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +23,9 @@ pub enum Operation {
     Max,
 }
 
-impl Operation {
-    /// Their words.
-    pub const ALL: [(&'static str, Self); 5] =
-        [("count", Self::Count), ("sum", Self::Sum), ("mean", Self::Mean), ("min", Self::Min), ("max", Self::Max)];
+impl Words for Operation {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("count", Self::Count), ("sum", Self::Sum), ("mean", Self::Mean), ("min", Self::Min), ("max", Self::Max)];
 }
 
 /// One number of all contributions.

@@ -21,7 +21,7 @@ use crate::index::BUSY_WAIT;
 use crate::index_reader::open_reading;
 use rusqlite::{Connection, Row, ToSql, named_params, params};
 use std::path::Path;
-use tieline_core::{Filter, Quality, Timestamp, Topic, Value, json_value};
+use tieline_core::{Filter, Quality, Timestamp, Topic, Value, Words, json_value};
 
 /// The database beside the index.
 pub const EDITS_FILE: &str = "edits.db";
@@ -55,27 +55,14 @@ pub enum EditKind {
     Annotation,
 }
 
-impl EditKind {
-    /// Every kind with its word.
-    pub const ALL: [(&'static str, Self); 5] = [
+impl Words for EditKind {
+    const WORDS: &'static [(&'static str, Self)] = &[
         ("value", Self::Value),
         ("quality", Self::Quality),
         ("exclude", Self::Exclude),
         ("insert", Self::Insert),
         ("annotation", Self::Annotation),
     ];
-
-    /// Its word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
-    }
-
-    /// The kind of that word.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
-    }
 }
 
 /// An edit that is to be made.
@@ -211,7 +198,7 @@ impl EditFile {
         )?;
         let NewEdit { topic, kind, from, to, text, who, made, why, .. } = new;
         let (from, to, made) = (from.micros(), to.micros(), made.micros());
-        let row = params![topic.as_str(), kind.name(), from, to, value, quality, text, who, made, why];
+        let row = params![topic.as_str(), kind.word(), from, to, value, quality, text, who, made, why];
         Ok(insert.query_row(row, |row| row.get::<_, i64>(0))?.cast_unsigned())
     }
 
@@ -301,7 +288,7 @@ impl EditFile {
         self.db.prepare_cached(&sql)?.execute(params![
             id.cast_signed(),
             edit.topic.as_str(),
-            edit.kind.name(),
+            edit.kind.word(),
             edit.from.micros(),
             edit.to.micros(),
             value,
@@ -355,7 +342,7 @@ impl EditFile {
         );
         let mut statement = self.db.prepare_cached(&sql)?;
         let before = query.before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
-        let kind = query.kind.map(EditKind::name);
+        let kind = query.kind.map(EditKind::word);
         let (from, to) = (query.from.micros(), query.to.micros());
         let asked: &[(&str, &dyn ToSql)] = named_params! {
             ":before": before, ":from": from, ":to": to, ":who": query.who, ":kind": kind, ":active": query.active
@@ -455,7 +442,7 @@ fn record(row: &Row<'_>) -> Result<EditRecord, StoreError> {
     let damaged = |what: &str| StoreError::Damaged(format!("{EDITS_FILE}: edit {id} has {what} that is none"));
     let time = |place| row.get(place).map(Timestamp::from_micros);
     let topic = Topic::new(&row.get::<_, String>(1)?).map_err(|_| damaged("a topic"))?;
-    let kind = EditKind::from_name(&row.get::<_, String>(2)?).ok_or_else(|| damaged("a kind"))?;
+    let kind = EditKind::of_word(&row.get::<_, String>(2)?).ok_or_else(|| damaged("a kind"))?;
     let value = row.get::<_, Option<String>>(5)?.map(|text| {
         let json = serde_json::from_str(&text).map_err(|_| damaged("a value"))?;
         crate::import::of_json(json).ok_or_else(|| damaged("a value"))

@@ -4,7 +4,7 @@ use crate::{Piece, Row, StoreError, arrow_stream, parquet_file};
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
-use tieline_core::{Topic, Value, json_string, json_value};
+use tieline_core::{Topic, Value, Words, json_string, json_value};
 
 /// What an answer is written as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,22 +33,17 @@ pub trait Answer: Iterator<Item = Result<Row, StoreError>> {
     fn piece(&mut self) -> Option<Result<Piece, StoreError>>;
 }
 
-impl Format {
-    /// Every format with its word in questions.
-    pub const ALL: [(&'static str, Self); 5] = [
+impl Words for Format {
+    const WORDS: &'static [(&'static str, Self)] = &[
         ("table", Self::Table),
         ("csv", Self::Csv),
         ("json", Self::Json),
         ("parquet", Self::Parquet),
         ("arrow", Self::Arrow),
     ];
+}
 
-    /// The format of that word.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
-    }
-
+impl Format {
     /// The format's media type.
     #[must_use]
     pub const fn media_type(self) -> &'static str {

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::path::PathBuf;
 use tempfile::TempDir;
-use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Value};
+use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Value, Words as _};
 
 fn at(micros: i64) -> Timestamp {
     Timestamp::from_micros(micros)
@@ -27,7 +27,7 @@ fn row(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> R
 fn exported(rows: &[Row], format: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rows = RowPage::from(rows.to_vec());
-    let count = export(&mut rows, Format::from_name(format).unwrap(), || true, &mut out).unwrap();
+    let count = export(&mut rows, Format::of_word(format).unwrap(), || true, &mut out).unwrap();
     assert_eq!(count, 4);
     out
 }

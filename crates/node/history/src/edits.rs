@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use tieline_core::{Body, Filter, Point, Timestamp, Topic, Value};
+use tieline_core::{Body, Filter, Point, Timestamp, Topic, Value, Words as _};
 use tieline_series::{Change, Datum, Edits, Sample};
 use tieline_store::{
     EDITS_FILE, EditCounts, EditFile, EditKind, EditQuery, EditRecord, Ended, NewEdit, Row, StoreError, TRAIL_MAX,
@@ -387,14 +387,14 @@ fn check(new: &NewEdit) -> Result<(), EditError> {
     let gives_value = matches!(kind, EditKind::Value | EditKind::Insert);
     if gives_value != value.is_some() {
         return wrong(match gives_value {
-            true => format!("v is missing, expected the value of the {}", kind.name()),
-            false => format!("v is given, expected none: the kind is {}", kind.name()),
+            true => format!("v is missing, expected the value of the {}", kind.word()),
+            false => format!("v is given, expected none: the kind is {}", kind.word()),
         });
     }
     match (kind, quality) {
         (EditKind::Quality, None) => return wrong("q is missing, expected good, uncertain or bad".to_owned()),
         (EditKind::Exclude | EditKind::Annotation, Some(_)) => {
-            return wrong(format!("q is given, expected none: the kind is {}", kind.name()));
+            return wrong(format!("q is given, expected none: the kind is {}", kind.word()));
         }
         _ => {}
     }
@@ -414,7 +414,7 @@ fn check(new: &NewEdit) -> Result<(), EditError> {
             wrong(format!("text has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len()))
         }
         (EditKind::Annotation, Some(_)) | (_, None) => Ok(()),
-        (_, Some(_)) => wrong(format!("text is given, expected none: the kind is {}", kind.name())),
+        (_, Some(_)) => wrong(format!("text is given, expected none: the kind is {}", kind.word())),
     }
 }
 

@@ -3,7 +3,7 @@ use crate::{Aggregate, Chunk, Origin, Sample, Step, Sweep, encode};
 use alloc::sync::Arc;
 use bytes::Bytes;
 use proptest::prelude::*;
-use tieline_core::Quality;
+use tieline_core::{Quality, Words as _};
 
 fn at(micros: i64) -> Timestamp {
     Timestamp::from_micros(micros)
@@ -169,7 +169,7 @@ fn chunks_within_a_bucket_are_not_decoded() {
     };
     let chunks: Vec<Chunk> = (0..10).map(|n| chunk(&column(n * 100))).collect();
     let every = |micros| Frame { from: at(0), to: at(1000), grid: Grid::Every(micros) };
-    for (_, aggregate) in Aggregate::ALL {
+    for &(_, aggregate) in Aggregate::WORDS {
         let (buckets, summaries) = filled(&chunks, &every(500), aggregate.needs());
         let expect = if matches!(aggregate, Aggregate::Percentile(_)) { 0 } else { 10 };
         assert_eq!((buckets.len(), summaries), (2, expect), "{aggregate:?}");
@@ -205,7 +205,7 @@ fn aggregates_are_exact_and_leave_out_what_is_bad() {
     assert_eq!(of(Aggregate::Last), Some((Datum::Bool(true), true, 4)));
     assert_eq!(of(Aggregate::Count), Some((Datum::Int(5), true, 5)));
     assert_eq!(of(Aggregate::Percentile(50)), Some((Datum::Float(3.0), true, 3)));
-    assert!(Aggregate::ALL.iter().all(|(word, aggregate)| Aggregate::from_name(word) == Some(*aggregate)));
+    assert!(Aggregate::WORDS.iter().all(|(word, aggregate)| Aggregate::of_word(word) == Some(*aggregate)));
 }
 
 #[test]

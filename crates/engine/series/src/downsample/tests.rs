@@ -112,7 +112,7 @@ fn list(column: &Column) -> Vec<Sample> {
 proptest! {
     #[test]
     fn it_is_what_a_list_says(column in samples(), every in 1..200_i64, parts in 1..6_usize) {
-        for (_, keep) in Keep::ALL {
+        for &(_, keep) in Keep::WORDS {
             let found = run(&column, every, keep, parts);
             prop_assert_eq!(list(&found), naive(&list(&column), every, keep), "{:?}", keep);
             prop_assert!(found.is_sorted() && found.len() <= column.len());

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Extras, Format, RowPage, export_with};
 use proptest::prelude::*;
+use tieline_core::Words as _;
 
 fn value() -> impl Strategy<Value = (Value, bool)> {
     let text = prop_oneof!["[a-z=+@, \"\n-]{0,8}", Just("null".to_owned()), Just("5".to_owned()), Just("é".to_owned())];
@@ -40,7 +41,7 @@ proptest! {
     ) {
         let folder = tempfile::tempdir().unwrap();
         for format in [Format::Csv, Format::Json, Format::Parquet] {
-            let name = Format::ALL.iter().find(|(_, known)| *known == format).unwrap().0;
+            let name = format.word();
             let path = folder.path().join(format!("x.{name}"));
             let mut answer = RowPage::from(rows.clone());
             let file = File::create(&path).unwrap();

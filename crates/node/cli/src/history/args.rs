@@ -6,7 +6,6 @@ use super::tail::TailArgs;
 use crate::args::HttpArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use tieline_history::Fill;
 
 /// `tieline history`.
 #[derive(Debug, Subcommand)]
@@ -180,18 +179,6 @@ pub enum Filling {
     Linear,
 }
 
-impl Filling {
-    /// The policy, and its word.
-    pub const fn meant(self) -> (Fill, &'static str) {
-        match self {
-            Self::None => (Fill::None, "none"),
-            Self::Null => (Fill::Null, "null"),
-            Self::Previous => (Fill::Previous, "previous"),
-            Self::Linear => (Fill::Linear, "linear"),
-        }
-    }
-}
-
 /// `tieline history stats`.
 #[derive(Debug, Args)]
 pub struct StatsArgs {
@@ -292,17 +279,6 @@ pub enum FileFormat {
     Json,
     /// Apache Parquet
     Parquet,
-}
-
-impl FileFormat {
-    /// The format of rows.
-    pub const fn format(self) -> Format {
-        match self {
-            Self::Csv => Format::Csv,
-            Self::Json => Format::Json,
-            Self::Parquet => Format::Parquet,
-        }
-    }
 }
 
 /// `tieline history delete`.

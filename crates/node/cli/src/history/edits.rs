@@ -7,13 +7,14 @@ use crate::api::now;
 use crate::api::table::{self, Align, plain};
 use crate::{terminal, uri, who};
 use anyhow::{Result, anyhow};
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
-use tieline_core::Timestamp;
+use tieline_core::{Timestamp, Words as _};
 use tieline_history::HistorySource;
 use tieline_node::{FolderLock, history_edit_of, shown_history_edit};
 use tieline_store::{EditKind, EditQuery, Ended};
@@ -124,7 +125,7 @@ pub struct EditsArgs {
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
     /// Only edits of this kind: value, quality, exclude, insert, annotation
-    #[arg(long, value_name = "KIND", value_parser = EditKind::ALL.map(|(word, _)| word))]
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(EditKind::words()))]
     kind: Option<String>,
     /// Only edits that are not undone
     #[arg(long)]
@@ -174,7 +175,7 @@ pub fn annotate(args: &AnnotateArgs) -> Result<ExitCode> {
 
 fn body(topic: &str, kind: EditKind, time: &TimeArgs, why: &str) -> Map<String, Json> {
     let mut body = Map::new();
-    let members = [("topic", Some(topic)), ("kind", Some(kind.name())), ("why", Some(why))];
+    let members = [("topic", Some(topic)), ("kind", Some(kind.word())), ("why", Some(why))];
     let times = [("at", time.at.as_deref()), ("from", time.from.as_deref()), ("to", time.to.as_deref())];
     for (name, text) in members.into_iter().chain(times) {
         if let Some(text) = text {
@@ -276,7 +277,7 @@ fn query_of(args: &EditsArgs) -> Result<EditQuery> {
         from: from.unwrap_or(Timestamp::from_micros(i64::MIN)),
         to: to.unwrap_or(Timestamp::from_micros(i64::MAX)),
         who: args.who.clone(),
-        kind: args.kind.as_deref().and_then(EditKind::from_name),
+        kind: args.kind.as_deref().and_then(EditKind::of_word),
         active: args.active.then_some(true),
         before: args.before,
         limit: usize::try_from(args.limit).unwrap_or(usize::MAX),

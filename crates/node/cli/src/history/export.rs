@@ -9,7 +9,7 @@
 //! last line.
 
 use super::args::ExportArgs;
-use super::{ANSWER, PIECE_BYTES, ROWS_MAX, filter, folder_reader, format_word, open_span, store_format};
+use super::{ANSWER, PIECE_BYTES, ROWS_MAX, filter, folder_reader, meaning, open_span};
 use crate::answer::say;
 use crate::api::now;
 use crate::exit::Exit;
@@ -23,9 +23,9 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tieline_client::HttpClient;
-use tieline_core::{Filter, Timestamp, Topic};
+use tieline_core::{Filter, Timestamp, Topic, Words as _};
 use tieline_history::{HistoryQuery, HistoryReader};
-use tieline_store::{Answer, DAY_US, Extras, Piece, Place, Row, StoreError, export_with, import};
+use tieline_store::{Answer, DAY_US, Extras, Format, Piece, Place, Row, StoreError, export_with, import};
 
 /// What is exported, and how far.
 const STATE_FILE: &str = "export.jsonl";
@@ -102,7 +102,7 @@ impl Source {
 /// An export under way.
 struct Work {
     folder: PathBuf,
-    format: super::args::FileFormat,
+    format: Format,
     from: Option<Timestamp>,
     to: Timestamp,
     state: File,
@@ -125,7 +125,7 @@ impl Work {
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let path = folder.join(STATE_FILE);
         let mut asked = json!({
-            "filter": args.filter, "from": args.from, "to": args.to, "format": format_word(args.format.format()),
+            "filter": args.filter, "from": args.from, "to": args.to, "format": meaning::<Format>(args.format).word(),
         });
         if args.raw {
             asked["raw"] = true.into();
@@ -163,7 +163,7 @@ impl Work {
         let state = OpenOptions::new().append(true).open(&path).with_context(named)?;
         let (files, bytes, damaged) = (0, 0, 0);
         let progress = Progress::new("written");
-        let (format, is_raw) = (args.format, args.raw);
+        let (format, is_raw) = (meaning(args.format), args.raw);
         Ok(Self { folder, format, from, to, state, done, files, bytes, damaged, is_raw, progress })
     }
 
@@ -200,8 +200,7 @@ impl Work {
                 })
             });
             // The first row of the next topic ends the file.
-            let of_topic = of_topic.fuse();
-            let format = store_format(self.format.format());
+            let (of_topic, format) = (of_topic.fuse(), self.format);
             self.write(&name, &topic, |file| {
                 let out = BufWriter::with_capacity(PIECE_BYTES, file);
                 Ok(export_with(&mut OfTopic(of_topic), format, Extras::KINDS, || true, out).map(|_| true)?)
@@ -231,11 +230,11 @@ impl Work {
                 ("from", Some(from_text.as_str())),
                 ("to", Some(to_text.as_str())),
                 ("limit", Some(limit.as_str())),
-                ("format", Some(format_word(self.format.format()))),
+                ("format", Some(self.format.word())),
                 ("kinds", Some("true")),
                 ("raw", self.is_raw.then_some("true")),
             ];
-            let media_type = store_format(self.format.format()).media_type();
+            let media_type = self.format.media_type();
             let mut answer = client.stream(&uri::path("/v1/history", &parameters), media_type)?;
             self.write(&name, topic, |file| {
                 io::copy(&mut answer, file).context("the answer broke off")?;
@@ -247,7 +246,7 @@ impl Work {
 
     /// Writes a file and notes it. `fill` says whether it is known to have rows.
     fn write(&mut self, day: &str, topic: &Topic, fill: impl FnOnce(&mut File) -> Result<bool>) -> Result<()> {
-        let end = format_word(self.format.format());
+        let end = self.format.word();
         let path = self.folder.join(day).join(format!("{}.{end}", encoded(topic)));
         let part = path.with_extension(format!("part.{end}"));
         let above = path.parent().unwrap_or(&self.folder);

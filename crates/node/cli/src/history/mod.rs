@@ -15,16 +15,17 @@ use crate::args::HttpArgs;
 use crate::progress::size;
 use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
-use args::{Format, HistoryArgs, HistoryVerb, RowOrder};
+use args::{HistoryArgs, HistoryVerb};
+use clap::ValueEnum;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tieline_core::{Filter, Timestamp};
+use tieline_core::{Filter, Timestamp, Words};
 use tieline_history::{Aggregate, Fill, HistoryQuery, HistoryReader, Order, calendar};
 use tieline_node::config::{Moment, parse_duration};
-use tieline_store::{Extras, HISTORY_FOLDER, OLDER_FILE, export_with};
+use tieline_store::{Extras, Format, HISTORY_FOLDER, OLDER_FILE, export_with};
 
 /// The most rows that a node gives.
 const ROWS_MAX: u64 = 10_000_000;
@@ -55,9 +56,10 @@ pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
 }
 
 fn query(args: &HistoryArgs) -> Result<()> {
-    let is_binary = matches!(format_of(args), Format::Parquet | Format::Arrow);
+    let format = format_of(args);
+    let is_binary = matches!(format, Format::Parquet | Format::Arrow);
     if is_binary && args.output.is_none() && io::stdout().is_terminal() {
-        bail!("{} is not for a terminal, expected --output FILE or a pipe", format_word(format_of(args)));
+        bail!("{} is not for a terminal, expected --output FILE or a pipe", format.word());
     }
     match &args.source.data {
         Some(folder) => read(folder, args),
@@ -67,18 +69,18 @@ fn query(args: &HistoryArgs) -> Result<()> {
 
 fn ask(args: &HistoryArgs) -> Result<()> {
     let limit = args.limit.unwrap_or(ROWS_MAX).to_string();
-    let format = store_format(format_of(args));
+    let format = format_of(args);
     let mut parameters: Vec<_> = args.topics.iter().map(|topic| ("topic", Some(topic.as_str()))).collect();
     parameters.extend([
         ("from", Some(args.from.as_str())),
         ("to", args.to.as_deref()),
         ("every", args.every.as_deref()),
         ("tz", args.tz.as_deref()),
-        ("fill", args.fill.map(|fill| fill.meant().1)),
-        ("agg", args.agg.map(word)),
-        ("order", Some(order_word(args.order))),
+        ("fill", args.fill.map(|fill| meaning::<Fill>(fill).word())),
+        ("agg", args.agg.map(|aggregate| meaning::<Aggregate>(aggregate).word())),
+        ("order", Some(meaning::<Order>(args.order).word())),
         ("limit", Some(&limit)),
-        ("format", Some(format_word(format_of(args)))),
+        ("format", Some(format.word())),
         ("edited", args.edited.then_some("true")),
         ("raw", args.raw.then_some("true")),
     ]);
@@ -90,7 +92,7 @@ fn fetch(
     node: &HttpArgs,
     path: &str,
     parameters: &[(&str, Option<&str>)],
-    format: tieline_store::Format,
+    format: Format,
     output: Option<&Path>,
 ) -> Result<()> {
     let client = who::http(node, Some(ANSWER))?;
@@ -113,7 +115,7 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let mut rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
     let written = BufWriter::with_capacity(PIECE_BYTES, &mut out);
-    match export_with(&mut rows, store_format(format_of(args)), extras, || true, written) {
+    match export_with(&mut rows, format_of(args), extras, || true, written) {
         Ok(_) => {
             if rows.damaged() > 0 {
                 eprintln!("{} samples are missing: their chunks are damaged", rows.damaged());
@@ -166,7 +168,7 @@ fn span(from: &str, to: Option<&str>, now: Timestamp) -> Result<(Timestamp, Opti
 fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
     let (from, to) = span(&args.from, args.to.as_deref(), now)?;
     let end = to.unwrap_or(now);
-    let fill = args.fill.map_or(Fill::None, |fill| fill.meant().0);
+    let fill = args.fill.map(meaning).unwrap_or_default();
     let mut question = HistoryQuery {
         from: Some(from),
         to,
@@ -178,19 +180,8 @@ fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
         let buckets = calendar::buckets(text, parse_duration(text), args.tz.as_deref(), from, end);
         question = question.in_buckets(buckets.map_err(|words| anyhow!("--{words}"))?, end);
     }
-    let aggregate = args.agg.map(word).and_then(Aggregate::from_name).unwrap_or_default();
-    let order = match args.order {
-        RowOrder::Topic => Order::Topic,
-        RowOrder::Time => Order::Time,
-    };
-    Ok(HistoryQuery { aggregate, order, ..question })
-}
-
-const fn order_word(order: RowOrder) -> &'static str {
-    match order {
-        RowOrder::Topic => "topic",
-        RowOrder::Time => "time",
-    }
+    let aggregate = args.agg.map(meaning).unwrap_or_default();
+    Ok(HistoryQuery { aggregate, order: meaning(args.order), ..question })
 }
 
 fn wrong(name: &str, found: &str, expected: &str) -> anyhow::Error {
@@ -210,47 +201,13 @@ fn open_span(from: Option<&str>, to: Option<&str>, now: Timestamp) -> Result<(Op
     Ok((from, to))
 }
 
-fn word(aggregate: args::Aggregate) -> &'static str {
-    use args::Aggregate;
-    match aggregate {
-        Aggregate::Mean => "mean",
-        Aggregate::TimeWeighted => "time_weighted",
-        Aggregate::Min => "min",
-        Aggregate::Max => "max",
-        Aggregate::Sum => "sum",
-        Aggregate::Count => "count",
-        Aggregate::First => "first",
-        Aggregate::Last => "last",
-        Aggregate::Integral => "integral",
-        Aggregate::Median => "median",
-        Aggregate::P90 => "p90",
-        Aggregate::P95 => "p95",
-        Aggregate::P99 => "p99",
-    }
+fn format_of(args: &HistoryArgs) -> Format {
+    if args.json { Format::Json } else { meaning(args.format) }
 }
 
-const fn format_of(args: &HistoryArgs) -> Format {
-    if args.json { Format::Json } else { args.format }
-}
-
-const fn format_word(format: Format) -> &'static str {
-    match format {
-        Format::Table => "table",
-        Format::Csv => "csv",
-        Format::Json => "json",
-        Format::Parquet => "parquet",
-        Format::Arrow => "arrow",
-    }
-}
-
-const fn store_format(format: Format) -> tieline_store::Format {
-    match format {
-        Format::Table => tieline_store::Format::Table,
-        Format::Csv => tieline_store::Format::Csv,
-        Format::Json => tieline_store::Format::Json,
-        Format::Parquet => tieline_store::Format::Parquet,
-        Format::Arrow => tieline_store::Format::Arrow,
-    }
+/// What a choice means: the value of the same word.
+fn meaning<T: Words + Default>(choice: impl ValueEnum) -> T {
+    choice.to_possible_value().and_then(|choice| T::of_word(choice.get_name())).unwrap_or_default()
 }
 
 /// How often progress is told, and from when on.
@@ -330,6 +287,24 @@ mod tests {
         let found = found.map(|q| (time(q.from).unwrap(), time(q.to), q.every)).map_err(|error| error.to_string());
         let expect = expect.map(|(from, to, every)| (from.to_owned(), to.map(str::to_owned), every));
         assert_eq!(found, expect.map_err(str::to_owned), "{words:?}");
+    }
+
+    /// Each choice is a word of the node, and each word of the node is a choice.
+    fn check_choices<C: ValueEnum, T: Words>() {
+        let choices = C::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let mut choices: Vec<String> = choices.map(|choice| choice.get_name().to_owned()).collect();
+        let mut words: Vec<&str> = T::words().collect();
+        choices.sort_unstable();
+        words.sort_unstable();
+        assert_eq!(choices, words);
+    }
+
+    #[test]
+    fn choices_are_the_words_of_the_node() {
+        check_choices::<args::Aggregate, Aggregate>();
+        check_choices::<args::Filling, Fill>();
+        check_choices::<args::Format, Format>();
+        check_choices::<args::RowOrder, Order>();
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! `tieline history states`: how long topics were in each state.
 
 use super::args::SourceArgs;
-use super::{Output, PIECE_BYTES, fetch, filters, folder_reader, span};
+use super::{Output, PIECE_BYTES, fetch, filters, folder_reader, meaning, span};
 use crate::api::now;
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use tieline_core::Timestamp;
+use tieline_core::{Timestamp, Words as _};
 use tieline_history::{HistoryQuery, calendar};
 use tieline_node::config::parse_duration;
 use tieline_store::export_states;
@@ -59,11 +59,7 @@ enum Format {
 
 impl StatesArgs {
     fn format(&self) -> tieline_store::Format {
-        match if self.json { Format::Json } else { self.format } {
-            Format::Table => tieline_store::Format::Table,
-            Format::Csv => tieline_store::Format::Csv,
-            Format::Json => tieline_store::Format::Json,
-        }
+        meaning(if self.json { Format::Json } else { self.format })
     }
 
     fn question(&self, now: Timestamp) -> Result<HistoryQuery> {
@@ -86,7 +82,6 @@ pub fn states(args: &StatesArgs) -> Result<()> {
 }
 
 fn ask(args: &StatesArgs) -> Result<()> {
-    let word = tieline_store::Format::ALL.iter().find(|(_, format)| *format == args.format()).map(|(word, _)| *word);
     let mut parameters: Vec<_> = args.topics.iter().map(|topic| ("topic", Some(topic.as_str()))).collect();
     parameters.extend([
         ("from", Some(args.from.as_str())),
@@ -94,7 +89,7 @@ fn ask(args: &StatesArgs) -> Result<()> {
         ("every", args.every.as_deref()),
         ("tz", args.tz.as_deref()),
         ("limit", Some("10000000")),
-        ("format", word),
+        ("format", Some(args.format().word())),
         ("raw", args.raw.then_some("true")),
     ]);
     fetch(&args.source.node, "/v1/history/states", &parameters, args.format(), args.output.as_deref())

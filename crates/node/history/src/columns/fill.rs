@@ -1,7 +1,7 @@
 //! What stands for a bucket without samples.
 
 use std::mem;
-use tieline_core::{Point, Quality, Timestamp, Topic, Validity, Value};
+use tieline_core::{Point, Quality, Timestamp, Topic, Validity, Value, Words};
 use tieline_series::Frame;
 use tieline_store::Row;
 
@@ -19,10 +19,9 @@ pub enum Fill {
     Linear,
 }
 
-impl Fill {
-    /// Every policy with its word in questions.
-    pub const ALL: [(&'static str, Self); 4] =
-        [("none", Self::None), ("null", Self::Null), ("previous", Self::Previous), ("linear", Self::Linear)];
+impl Words for Fill {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("none", Self::None), ("null", Self::Null), ("previous", Self::Previous), ("linear", Self::Linear)];
 }
 
 /// The rows of a topic, with those that stand for buckets without samples. Such a row is uncertain and counts no samples.

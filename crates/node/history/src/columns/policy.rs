@@ -10,7 +10,7 @@
 use crate::store::{Rule, Stage};
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Filter, Timestamp, Topic};
+use tieline_core::{Filter, Timestamp, Topic, Words as _};
 use tieline_series::Keep;
 use tieline_store::{DAY_US, RuleRow};
 
@@ -67,7 +67,7 @@ impl Action {
     fn word(self) -> String {
         match self {
             Self::None => "none".to_owned(),
-            Self::Downsample(every, keep) => format!("{} {every}", keep.name()),
+            Self::Downsample(every, keep) => format!("{} {every}", keep.word()),
             Self::Remove => "remove".to_owned(),
         }
     }
@@ -78,14 +78,10 @@ impl Action {
             "remove" => Some(Self::Remove),
             word => {
                 let (name, every) = word.split_once(' ')?;
-                Some(Self::Downsample(every.parse().ok()?, keep_of(name)?))
+                Some(Self::Downsample(every.parse().ok()?, Keep::of_word(name)?))
             }
         }
     }
-}
-
-fn keep_of(name: &str) -> Option<Keep> {
-    Keep::ALL.into_iter().find(|(word, _)| *word == name).map(|(_, keep)| keep)
 }
 
 /// Filters as one line, in which none has a tab.
@@ -102,7 +98,7 @@ pub(crate) fn get_filters(line: &str) -> Vec<Filter> {
 /// What a rule says, as text for the index.
 pub(crate) fn put_rule(keep: Option<Duration>, stages: &[Stage]) -> String {
     let micros = |time: Duration| super::micros(time).to_string();
-    let stage = |stage: &Stage| format!("{} {} {}", micros(stage.after), micros(stage.every), stage.keep.name());
+    let stage = |stage: &Stage| format!("{} {} {}", micros(stage.after), micros(stage.every), stage.keep.word());
     let keep = keep.map_or("-".to_owned(), micros);
     std::iter::once(keep).chain(stages.iter().map(stage)).collect::<Vec<_>>().join("\t")
 }
@@ -112,7 +108,7 @@ pub(crate) fn get_rule(line: &str) -> (Option<Duration>, Vec<Stage>) {
     let time = |word: &str| word.parse().ok().map(Duration::from_micros);
     let stage = |part: &str| {
         let mut words = part.split(' ');
-        Some(Stage { after: time(words.next()?)?, every: time(words.next()?)?, keep: keep_of(words.next()?)? })
+        Some(Stage { after: time(words.next()?)?, every: time(words.next()?)?, keep: Keep::of_word(words.next()?)? })
     };
     let mut parts = line.split('\t');
     (parts.next().and_then(time), parts.filter_map(stage).collect())

@@ -4,7 +4,7 @@ use super::fill::Fill;
 use crate::calendar::Buckets;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Filter, Timestamp};
+use tieline_core::{Filter, Timestamp, Words};
 use tieline_series::{Aggregate, Grid};
 use tieline_store::{Place, StoreError};
 
@@ -18,9 +18,8 @@ pub enum Order {
     Time,
 }
 
-impl Order {
-    /// Every order with its word in questions.
-    pub const ALL: [(&'static str, Self); 2] = [("topic", Self::Topic), ("time", Self::Time)];
+impl Words for Order {
+    const WORDS: &'static [(&'static str, Self)] = &[("topic", Self::Topic), ("time", Self::Time)];
 }
 
 /// A question.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tieline_core::{
     Body, Filter, Point, Quality, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Validity, Value,
+    Words as _,
 };
 use tieline_journal::Seq;
 use tieline_series::Sample;
@@ -270,7 +271,7 @@ fn buckets_stand_for_their_samples() {
         entry(1, "a", 41, f64::NAN, Quality::GOOD),
     ]);
     let check = |aggregate: &str, expect: &[&str]| {
-        let aggregate = Aggregate::from_name(aggregate).unwrap();
+        let aggregate = Aggregate::of_word(aggregate).unwrap();
         let every = Some(Duration::from_micros(10));
         let rows = stored.ask(HistoryQuery { every, aggregate, from: Some(at(0)), ..all("a") });
         assert_eq!(shown(&rows), expect, "{aggregate:?}");
@@ -1014,7 +1015,7 @@ fn act() -> impl Strategy<Value = Act> {
     let near = prop_oneof![3 => -40..40_i64, 2 => 3_600_000_000 - 20..3_600_000_020_i64, 1 => 86_400_000_000 - 20..86_400_000_020_i64];
     let time = prop_oneof![8 => near, 1 => -300_000_000_000..300_000_000_000_i64];
     let length = prop_oneof![4 => 1..30_i64, 1 => 0..4_000_000_000_i64];
-    let kind = prop::sample::select(EditKind::ALL.map(|(_, kind)| kind).to_vec());
+    let kind = prop::sample::select(EditKind::WORDS.iter().map(|(_, kind)| *kind).collect::<Vec<_>>());
     prop_oneof![
         8 => prop::collection::vec((0..3_u8, time.clone(), -3..3_i8), 0..30).prop_map(Act::Record),
         4 => (0..3_u8, kind, time, length, 10..20_i8)

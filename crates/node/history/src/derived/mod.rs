@@ -23,7 +23,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tieline_core::{Point, Timestamp, Topic};
+use tieline_core::{Point, Timestamp, Topic, Words};
 use tieline_derived::{Held, Series, fingerprints, order};
 use tieline_journal::Seq;
 
@@ -74,20 +74,13 @@ pub enum DerivedState {
     Live,
 }
 
-impl DerivedState {
-    /// Every state with its word.
-    pub const ALL: [(&'static str, Self); 4] = [
+impl Words for DerivedState {
+    const WORDS: &'static [(&'static str, Self)] = &[
         ("waiting", Self::Waiting),
         ("deleting", Self::Deleting),
         ("backfilling", Self::Backfilling),
         ("live", Self::Live),
     ];
-
-    /// Its word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, state)| *state == self).map_or("", |(word, _)| word)
-    }
 }
 
 /// How a series is doing. Counts begin with the process.

@@ -1,5 +1,6 @@
 use super::*;
 use std::time::Duration;
+use tieline_core::Words as _;
 
 fn check(text: &str, expect: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -321,7 +322,7 @@ fn rules_of_retention_are_read() {
         [[history.retention]]\ntopics = ['b/+', 'c']\n";
     let rules = from_text("t.toml", text, Path::new(".")).unwrap().history.retention;
     let stages: Vec<_> =
-        rules[0].downsample.iter().map(|stage| (stage.after, stage.every.as_secs(), stage.keep.name())).collect();
+        rules[0].downsample.iter().map(|stage| (stage.after, stage.every.as_secs(), stage.keep.word())).collect();
     assert_eq!((rules[0].keep, stages), (Some(day(30)), vec![(day(2), 60, "mean"), (day(14), 900, "extremes")]));
     assert_eq!((rules[1].keep, rules[1].topics.len(), rules[1].downsample.len()), (Some(day(60)), 2, 0));
     check(

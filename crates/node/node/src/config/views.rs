@@ -3,7 +3,7 @@
 use super::reader::{Document, Section};
 use super::settings::{VIEW_DELAY, VIEW_THROTTLE};
 use super::{Checks, parse};
-use tieline_core::Filter;
+use tieline_core::{Filter, Words as _};
 use tieline_views::{Aggregate, Condition, Operation, Pick, Pointer, Template, View};
 use toml::de::DeValue;
 
@@ -48,7 +48,7 @@ fn read_view(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<View> {
     });
     let picked = s.optional(doc, "pick", |v| members(v, |v| pointer(v).map(Pick::Place))).unwrap_or_default();
     let fixed = s.optional(doc, "insert", |v| members(v, |v| json(v).map(Pick::Fixed))).unwrap_or_default();
-    let operation = s.optional(doc, "aggregate", parse::word(&Operation::ALL));
+    let operation = s.optional(doc, "aggregate", parse::word(Operation::WORDS));
     let of = s.optional(doc, "of", pointer);
     if of.is_some() && operation.is_none() && !s.has("aggregate") {
         doc.report(

@@ -7,6 +7,7 @@ use crate::bus::DerivedSeen;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tieline_access::Verb;
+use tieline_core::Words as _;
 use tieline_history::DerivedState;
 use tieline_service::exposition::Exposition;
 
@@ -62,7 +63,7 @@ fn shown(DerivedSeen { series, status, counts, last }: DerivedSeen) -> DerivedSh
         topic: series.topic.to_string(),
         value: series.expression.text().to_owned(),
         every_s: series.every.map(|every| every.as_secs_f64()),
-        state: status.state.name(),
+        state: status.state.word(),
         progress: status.progress(),
         upto: status.span.map(|(_, upto, _)| upto.to_string()),
         last: last.and_then(|point| serde_json::from_str(&point.to_json()).ok()),
@@ -84,7 +85,7 @@ pub(super) fn metrics(e: &mut Exposition, seen: &[DerivedSeen]) {
         return;
     }
     let in_state = |state: DerivedState| seen.iter().filter(|one| one.status.state == state).count();
-    let states = DerivedState::ALL.map(|(word, state)| (word, in_state(state)));
+    let states = DerivedState::WORDS.iter().map(|(word, state)| (*word, in_state(*state)));
     e.labelled(("tieline_derived_series", "Derived series by state.", "gauge"), "state", states);
     let failed = seen.iter().filter(|one| one.status.error.is_some()).count();
     e.gauge("tieline_derived_failed", "Derived series whose last step failed; it is tried again.", failed);

@@ -11,10 +11,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 use tieline_access::Reach;
-use tieline_core::{Filter, Timestamp, Value};
+use tieline_core::{Filter, Timestamp, Value, Words as _};
 use tieline_history::{Aggregate, Fill, HistoryQuery, HistorySource, Order, calendar};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
-use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, of_word, words_schema, write_form};
+use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, Word, write_form};
 use tieline_service::parameters;
 use tieline_store::{Extras, Format, Place, PlaceError, Row, RowPage, StoreError, export_with};
 use tokio::sync::oneshot;
@@ -43,17 +43,17 @@ parameters! {
         /// Time zone whose days, weeks, months and years buckets are, as in Europe/Madrid; default UTC
         tz: Option<String>,
         /// What stands for a bucket without samples
-        fill: Filled = "none",
+        fill: Word<Fill> = "none",
         /// What a bucket shows
-        agg: Option<Shown>,
+        agg: Option<Word<Aggregate>>,
         /// In which order rows come; buckets come by topic
-        order: Ordered = "topic",
+        order: Word<Order> = "topic",
         /// Goes on behind this place: the one that the header Link of the page before has
         after: Option<Behind>,
         /// Most rows; up to 100000 the answer has a header Link where there are more
         limit: Whole<1, ROWS_MAX> = "100000",
         /// How rows are written
-        format: Form = "json",
+        format: Word<Format> = "json",
         /// Whether each row says what its value is, in a last column or a member `kind`, so that an import takes it exactly
         kinds: bool = "false",
         /// Whether each row says which edit changed it last, in a last column `edited`; JSON always does
@@ -79,48 +79,6 @@ impl Parameter for Width {
     }
 }
 
-/// What a bucket shows.
-#[derive(Debug)]
-pub struct Shown(Aggregate);
-
-impl Parameter for Shown {
-    fn read(text: &str) -> Result<Self, Fault> {
-        of_word(Aggregate::ALL, text).map(Self)
-    }
-
-    fn schema() -> serde_json::Value {
-        words_schema(Aggregate::ALL.map(|(word, _)| word))
-    }
-}
-
-/// What stands for a bucket without samples.
-#[derive(Debug)]
-pub struct Filled(Fill);
-
-impl Parameter for Filled {
-    fn read(text: &str) -> Result<Self, Fault> {
-        of_word(Fill::ALL, text).map(Self)
-    }
-
-    fn schema() -> serde_json::Value {
-        words_schema(Fill::ALL.map(|(word, _)| word))
-    }
-}
-
-/// In which order rows come.
-#[derive(Debug)]
-pub struct Ordered(Order);
-
-impl Parameter for Ordered {
-    fn read(text: &str) -> Result<Self, Fault> {
-        of_word(Order::ALL, text).map(Self)
-    }
-
-    fn schema() -> serde_json::Value {
-        words_schema(Order::ALL.map(|(word, _)| word))
-    }
-}
-
 /// The place of a row.
 #[derive(Debug)]
 pub struct Behind(Place);
@@ -132,20 +90,6 @@ impl Parameter for Behind {
 
     fn schema() -> serde_json::Value {
         serde_json::json!({ "type": "string", "pattern": "^-?[0-9]+[.][0-9]+[.]" })
-    }
-}
-
-/// How rows are written.
-#[derive(Debug)]
-pub struct Form(Format);
-
-impl Parameter for Form {
-    fn read(text: &str) -> Result<Self, Fault> {
-        of_word(Format::ALL, text).map(Self)
-    }
-
-    fn schema() -> serde_json::Value {
-        words_schema(Format::ALL.map(|(word, _)| word))
     }
 }
 
@@ -166,7 +110,7 @@ impl IntoResponse for Rows {
 
 impl Output for Rows {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        for (_, format) in Format::ALL {
+        for (_, format) in Format::WORDS {
             let schema = match format {
                 Format::Json => schemas.written::<Vec<Sample>>(),
                 Format::Csv | Format::Table | Format::Parquet | Format::Arrow => serde_json::Value::Null,
@@ -184,7 +128,7 @@ pub async fn query(
     authenticated: Authenticated,
     QueryPairs(asked, pairs): QueryPairs<HistoryAsked>,
 ) -> Result<Rows, Problem> {
-    let Form(format) = asked.format;
+    let Word(format) = asked.format;
     let (extras, is_raw) = (Extras { kinds: asked.kinds, edited: asked.edited }, asked.raw);
     let question = question(asked, authenticated.now().utc)?;
     let authorized = reads_all(authenticated, &question.topics).await?;
@@ -323,7 +267,7 @@ fn question(asked: HistoryAsked, now: Timestamp) -> Result<HistoryQuery, Problem
     if is_bucketed && question.order == Order::Time {
         return Err(Problem::bad_request("order is \"time\", expected \"topic\": buckets come by topic"));
     }
-    if let Some(Shown(aggregate)) = asked.agg {
+    if let Some(Word(aggregate)) = asked.agg {
         question.aggregate = aggregate;
         if !is_bucketed {
             return Err(Problem::bad_request("agg needs every, the width of a bucket"));

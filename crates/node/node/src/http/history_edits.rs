@@ -11,9 +11,9 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use tieline_access::Verb;
-use tieline_core::{Filter, Quality, Timestamp, Topic, Value};
+use tieline_core::{Filter, Quality, Timestamp, Topic, Value, Words as _};
 use tieline_history::{EditError, HistorySource};
-use tieline_service::http::parameters::{Fault, Parameter, Query, Whole, of_word, words_schema};
+use tieline_service::http::parameters::{Query, Whole, Word};
 use tieline_service::parameters;
 use tieline_store::{EditKind, EditQuery, EditRecord, Ended, NewEdit, StoreError, of_json, quality};
 
@@ -32,27 +32,13 @@ parameters! {
         /// Only those of this author
         who: Option<String>,
         /// Only those of this kind
-        kind: Option<Kind>,
+        kind: Option<Word<EditKind>>,
         /// Only those that are not undone (true), or that are (false)
         active: Option<bool>,
         /// Goes on before this number: next of the page before
         before: Option<u64>,
         /// Edits of the page
         limit: Whole<1, 1000> = "100",
-    }
-}
-
-/// What an edit is.
-#[derive(Debug)]
-pub struct Kind(EditKind);
-
-impl Parameter for Kind {
-    fn read(text: &str) -> Result<Self, Fault> {
-        of_word(EditKind::ALL, text).map(Self)
-    }
-
-    fn schema() -> serde_json::Value {
-        words_schema(EditKind::ALL.map(|(word, _)| word))
     }
 }
 
@@ -165,7 +151,7 @@ impl From<EditRecord> for Shown {
         Self {
             id,
             topic: topic.to_string(),
-            kind: kind.name(),
+            kind: kind.word(),
             from: from.to_string(),
             to: to.to_string(),
             v: value.map(json_of),
@@ -255,7 +241,7 @@ fn author(authorized: &Authorized) -> String {
 fn detail_of(record: &EditRecord) -> String {
     let EditRecord { id, edit, ended, .. } = record;
     let why = ended.as_ref().map_or(&edit.why, |ended| &ended.why);
-    format!("edit {id}, {}, from {} to {}: {why}", edit.kind.name(), edit.from, edit.to)
+    format!("edit {id}, {}, from {} to {}: {why}", edit.kind.word(), edit.from, edit.to)
 }
 
 /// Edits and annotations of the topics that the caller may read.
@@ -282,7 +268,7 @@ fn query_of(asked: EditsAsked, now: Timestamp) -> Result<EditQuery, Problem> {
     if to < from {
         return Err(Problem::bad_request(format!("from is {from}, expected a time before to, which is {to}")));
     }
-    let kind = asked.kind.map(|Kind(kind)| kind);
+    let kind = asked.kind.map(|Word(kind)| kind);
     Ok(EditQuery {
         topics: asked.topic,
         from,
@@ -299,8 +285,8 @@ fn query_of(asked: EditsAsked, now: Timestamp) -> Result<EditQuery, Problem> {
 fn edit_of(given: Given, who: String, now: Timestamp) -> Result<NewEdit, String> {
     let wrong = |name: &str, found: &str, expected: &str| format!("{name} is {found:?}, expected {expected}");
     let Given { topic, kind, at, from, to, v, q, text, why } = given;
-    let known = EditKind::ALL.map(|(word, _)| word).join(", ");
-    let kind = EditKind::from_name(&kind).ok_or_else(|| wrong("kind", &kind, &format!("one of {known}")))?;
+    let known = || format!("one of {}", EditKind::words().collect::<Vec<_>>().join(", "));
+    let kind = EditKind::of_word(&kind).ok_or_else(|| wrong("kind", &kind, &known()))?;
     let topic = Topic::new(&topic).map_err(|error| format!("topic is {topic:?}: {error}"))?;
     let moment = |name: &str, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
     let (from, to) = match (at, from, to) {

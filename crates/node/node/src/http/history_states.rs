@@ -9,10 +9,10 @@ use crate::config::Moment;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use tieline_core::{Filter, Timestamp};
+use tieline_core::{Filter, Timestamp, Words as _};
 use tieline_history::{HistoryQuery, calendar};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
-use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, of_word, words_schema};
+use tieline_service::http::parameters::{Fault, Parameter, QueryPairs, Whole, words_schema};
 use tieline_service::parameters;
 use tieline_store::{Format, STATE_FORMATS, export_states};
 
@@ -46,18 +46,19 @@ parameters! {
 pub struct Form(Format);
 
 impl Form {
-    fn words() -> impl Iterator<Item = (&'static str, Format)> {
-        Format::ALL.into_iter().filter(|(_, format)| STATE_FORMATS.contains(format))
+    fn words() -> impl Iterator<Item = &'static str> {
+        STATE_FORMATS.iter().map(|format| format.word())
     }
 }
 
 impl Parameter for Form {
     fn read(text: &str) -> Result<Self, Fault> {
-        of_word(Self::words(), text).map(Self)
+        let format = Format::of_word(text).filter(|format| STATE_FORMATS.contains(format));
+        format.map(Self).ok_or_else(|| Fault::none_of(Self::words()))
     }
 
     fn schema() -> serde_json::Value {
-        words_schema(Self::words().map(|(word, _)| word))
+        words_schema(Self::words())
     }
 }
 
@@ -73,7 +74,7 @@ impl IntoResponse for Rows {
 
 impl Output for Rows {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        for (_, format) in Form::words() {
+        for format in STATE_FORMATS {
             let schema = match format {
                 Format::Json => schemas.written::<Vec<StateDuration>>(),
                 Format::Csv | Format::Table | Format::Parquet | Format::Arrow => serde_json::Value::Null,

@@ -6,7 +6,7 @@ use super::history::{reads_all, source};
 use super::problem::Problem;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tieline_core::Filter;
+use tieline_core::{Filter, Words as _};
 use tieline_history::{Held, HistoryStats, RuleStats, Stage, Taken};
 use tieline_service::http::parameters::{Query, Whole};
 use tieline_service::parameters;
@@ -95,7 +95,7 @@ impl From<&RuleStats> for RuleShown {
         let stage = |(stage, held): &(Stage, Held)| StageShown {
             after: duration_words(stage.after),
             every: duration_words(stage.every),
-            aggregate: stage.keep.name(),
+            aggregate: stage.keep.word(),
             samples: held.samples,
             bytes: held.bytes,
         };

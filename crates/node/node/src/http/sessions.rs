@@ -7,7 +7,7 @@ use crate::bus::SessionOrder;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tieline_access::Verb;
-use tieline_service::http::parameters::{Fault, Parameter, Query, Whole, of_word, words_schema};
+use tieline_service::http::parameters::{Fault, Parameter, Query, Whole, words_schema};
 use tieline_service::parameters;
 
 parameters! {
@@ -24,7 +24,8 @@ parameters! {
 
 impl Parameter for SessionOrder {
     fn read(text: &str) -> Result<Self, Fault> {
-        of_word(Self::ALL.map(|(order, word, _)| (word, order)), text)
+        let found = Self::ALL.iter().find(|(_, word, _)| *word == text).map(|(order, ..)| *order);
+        found.ok_or_else(|| Fault::none_of(Self::ALL.map(|(_, word, _)| word)))
     }
 
     fn schema() -> serde_json::Value {

@@ -26,10 +26,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_access::Verb;
-use tieline_core::DeviceId;
+use tieline_core::{DeviceId, Words};
 use tieline_service::exposition::Exposition;
 use tieline_service::http::openapi::{Operation, Output, Schemas};
-use tieline_service::http::parameters::{Fault, Parameter, Query, of_word, words_schema};
+use tieline_service::http::parameters::{Query, Word};
 use tieline_service::parameters;
 use tokio::sync::{mpsc, oneshot};
 
@@ -60,13 +60,13 @@ parameters! {
     /// Which part of a trace is asked for, and as what.
     pub struct TraceAsked {
         /// The last minute, the minute before the device went away the last time, or the files on the disk
-        from: From = "memory",
+        from: Word<From> = "memory",
         /// Only messages that carry this point, by its name in the device's list
         point: Option<String>,
         /// Only what went wrong
         errors: bool = "false",
         /// Lines, or a capture that Wireshark opens
-        format: Format = "lines",
+        format: Word<Format> = "lines",
         /// Go on with each message as it comes
         follow: bool = "false",
     }
@@ -145,18 +145,9 @@ pub enum From {
     Disk,
 }
 
-impl From {
-    const ALL: [(&'static str, Self); 3] = [("memory", Self::Memory), ("away", Self::Away), ("disk", Self::Disk)];
-}
-
-impl Parameter for From {
-    fn read(text: &str) -> Result<Self, Fault> {
-        of_word(Self::ALL, text)
-    }
-
-    fn schema() -> serde_json::Value {
-        words_schema(Self::ALL.map(|(word, _)| word))
-    }
+impl Words for From {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("memory", Self::Memory), ("away", Self::Away), ("disk", Self::Disk)];
 }
 
 /// What they are told as.
@@ -166,18 +157,8 @@ pub enum Format {
     Pcapng,
 }
 
-impl Format {
-    const ALL: [(&'static str, Self); 2] = [("lines", Self::Lines), ("pcapng", Self::Pcapng)];
-}
-
-impl Parameter for Format {
-    fn read(text: &str) -> Result<Self, Fault> {
-        of_word(Self::ALL, text)
-    }
-
-    fn schema() -> serde_json::Value {
-        words_schema(Self::ALL.map(|(word, _)| word))
-    }
+impl Words for Format {
+    const WORDS: &'static [(&'static str, Self)] = &[("lines", Self::Lines), ("pcapng", Self::Pcapng)];
 }
 
 /// What is asked for.
@@ -193,7 +174,7 @@ struct Asked {
 
 impl Asked {
     fn of(asked: TraceAsked, device: &DeviceConfig, id: DeviceId) -> Result<Self, Problem> {
-        let TraceAsked { from, point, errors, format, follow } = asked;
+        let TraceAsked { from: Word(from), point, errors, format: Word(format), follow } = asked;
         let point = point.map(|name| {
             let found = device.points.iter().position(|point| point.name == name);
             found.ok_or_else(|| wrong("point", &name, &format!("the name of a point of {:?}", device.topic.as_str())))

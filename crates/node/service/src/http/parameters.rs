@@ -10,7 +10,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use tieline_core::{Filter, Topic};
+use tieline_core::{Filter, Topic, Words};
 
 /// What is wrong with the text of a parameter.
 #[derive(Debug)]
@@ -19,6 +19,14 @@ pub enum Fault {
     Expected(String),
     /// Why it is none.
     Illegal(String),
+}
+
+impl Fault {
+    /// The text is none of some words.
+    #[must_use]
+    pub fn none_of<'w>(words: impl IntoIterator<Item = &'w str>) -> Self {
+        Self::Expected(format!("one of {}", words.into_iter().collect::<Vec<_>>().join(", ")))
+    }
 }
 
 /// The value of a parameter.
@@ -298,15 +306,18 @@ pub fn words_schema(words: impl IntoIterator<Item = &'static str>) -> Value {
     json!({ "type": "string", "enum": words.into_iter().collect::<Vec<_>>() })
 }
 
-/// The one of some values that has a word.
-///
-/// # Errors
-/// None has.
-pub fn of_word<T: Copy>(words: impl IntoIterator<Item = (&'static str, T)>, text: &str) -> Result<T, Fault> {
-    let words: Vec<_> = words.into_iter().collect();
-    let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-    let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-    found.ok_or_else(|| Fault::Expected(format!("one of {}", words.join(", "))))
+/// One of the values that a type has words for.
+#[derive(Clone, Copy, Debug)]
+pub struct Word<T>(pub T);
+
+impl<T: Words> Parameter for Word<T> {
+    fn read(text: &str) -> Result<Self, Fault> {
+        T::of_word(text).map(Self).ok_or_else(|| Fault::none_of(T::words()))
+    }
+
+    fn schema() -> Value {
+        words_schema(T::words())
+    }
 }
 
 /// A whole number from `MIN` to `MAX`.
