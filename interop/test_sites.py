@@ -339,3 +339,16 @@ def test_an_outcome_that_is_not_known_is_said_to_be_unknown(tmp_path, server):
         ((status, unknown),) = answers
         assert (status, unknown["status"]) == (504, "unknown"), unknown
         assert 'tieline_centre_calls_total{outcome="unknown"} 1' in centre.metrics()
+
+
+def test_two_nodes_of_one_name_are_noticed(tmp_path, server):
+    with centre_of(tmp_path, server) as centre, site_of(tmp_path, server, "north") as site:
+        wait_for_site(centre, "up")
+        assert row_of(centre)["doubled"] is False
+        with Node(folder(tmp_path, "other"), more=f'{server.table()}[site]\nname = "north"\n'):
+            until(lambda: row_of(centre)["doubled"], lambda: f"{row_of(centre)}")
+            assert any("two nodes send as the site north" in detail for detail in centre.health()["detail"])
+            assert 'tieline_centre_site_doubled{site="north"} 1' in centre.metrics()
+            centre.wait_value("$SYS/sites/north/doubled", v=True)
+        until(lambda: not row_of(centre)["doubled"], lambda: f"{row_of(centre)}", 30)
+        assert site.alive()

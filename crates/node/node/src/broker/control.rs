@@ -8,7 +8,7 @@ use super::reply::Reply;
 use super::{ClientOwner, ConnectedClient};
 use crate::bus::reasons;
 use crate::bus::wanted::Wanted;
-use crate::bus::{Asked, Bus, Callback};
+use crate::bus::{Asked, Bus, Callback, refusal_of};
 use crate::control::command::CommandRequest;
 use crate::control::{Call, holder_of};
 use crate::sites::{CallVerb, SiteRequest};
@@ -71,7 +71,7 @@ impl ClientOwner {
         }
         let verb = CallVerb::from_name(verb).filter(|verb| *verb != CallVerb::Command)?;
         let request = bus.site_request(verb, &serde_json::from_slice(payload).ok()?)?;
-        Some(request.map_err(|refusal| verb.refusal(refusal, None)))
+        Some(request.map_err(|refusal| refusal_of(verb, refusal, None)))
     }
 
     fn control_site(

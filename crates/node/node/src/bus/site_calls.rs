@@ -5,12 +5,13 @@
 
 use super::control::{Asked, Callback};
 use super::state::Bus;
-use super::wanted::Wanted;
+use super::wanted::{Wanted, text};
 use crate::config::{SiteCommands, SiteConfig};
 use crate::control::Call;
+use crate::control::answer::{CallResult, ReservationResult};
 use crate::control::audit::AuditLine;
-use crate::control::command::CommandRequest;
-use crate::sites::{CallOfCentre, CallToSite, CallVerb, START_WITHIN, SiteRequest, shown_here};
+use crate::control::command::{CommandRequest, CommandResult};
+use crate::sites::{ANSWER_BYTES_MAX, CallOfCentre, CallToSite, CallVerb, START_WITHIN, SiteRequest, shown_here};
 use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -142,7 +143,7 @@ impl Bus {
         let SiteRequest { site, verb, body, rights: _, points, patience } = request;
         let topic = points.first().map(|(topic, _)| topic.clone()).unwrap_or_default();
         let prefix = self.sites.as_deref().map(|sites| sites.prefix().to_owned()).unwrap_or_default();
-        let refused = |reason, detail: &str| verb.refusal(Refusal::new(reason, detail.to_owned()), Some(&topic));
+        let refused = |reason, detail: &str| refusal_of(verb, Refusal::new(reason, detail.to_owned()), Some(&topic));
         let Some(calls) = self.site_calls.as_deref_mut() else {
             let text = refused("away", "this node has no connection to its sites");
             return answer(self, text);
@@ -205,7 +206,7 @@ impl Bus {
         self.commands.note(AuditLine { reason, detail, ..line(now, &who, (&topic, ""), verb, phase) });
         let text = match end {
             Ok(text) => shown_here(text, &above),
-            Err(refusal) => verb.refusal(refusal, Some(&topic)),
+            Err(refusal) => refusal_of(verb, refusal, Some(&topic)),
         };
         answer(self, text);
         self.work.notify_one();
@@ -229,13 +230,13 @@ impl Bus {
         let by = Call { requester: format!("$centre/{requester}").into(), who: format!("centre: {who}").into() };
         let text = match self.judge_call(now, verb, &body, &by) {
             Ok(Judged::Below(request)) => {
-                let answer = move |_: &mut Self, text| drop(to.send(Ok(text)));
+                let answer = move |_: &mut Self, text| drop(to.send(Ok(fitting(verb, text))));
                 return self.call_site(now, *request, &by, Box::new(answer));
             }
             Ok(Judged::Here(wanted)) => {
                 let rights = self.centre_rights.clone();
                 let may_see = move |topic: &str| rights.as_ref().is_some_and(|rights| rights.may(Verb::Read, topic));
-                let answer = move |_: &mut Self, text| drop(to.send(Ok(text)));
+                let answer = move |_: &mut Self, text| drop(to.send(Ok(fitting(verb, text))));
                 let asked = Asked { by, session: None };
                 wanted.carry_out(self, now, &asked, may_see, Box::new(answer));
                 self.work.notify_one();
@@ -259,7 +260,7 @@ impl Bus {
             Ok(json) => json,
             Err(error) => {
                 let refusal = Refusal::new("malformed", error.to_string());
-                return Ok(Judged::Answered(verb.refusal(refusal, None)));
+                return Ok(Judged::Answered(refusal_of(verb, refusal, None)));
             }
         };
         let (judged, needed) = match self.site_request(verb, &json) {
@@ -267,7 +268,7 @@ impl Bus {
                 let needed = request.rights.clone();
                 (Judged::Below(Box::new(request)), needed)
             }
-            Some(Err(refusal)) => return Ok(Judged::Answered(verb.refusal(refusal, None))),
+            Some(Err(refusal)) => return Ok(Judged::Answered(refusal_of(verb, refusal, None))),
             None => match self.wanted_of(verb, &json, body) {
                 Ok(wanted) => {
                     let mut needed = wanted.rights(self);
@@ -300,9 +301,9 @@ impl Bus {
     fn wanted_of(&self, verb: CallVerb, json: &Json, body: &str) -> Result<Wanted, String> {
         if verb == CallVerb::Command {
             let read = CommandRequest::from_json(json, None);
-            return read.map(Wanted::Command).map_err(|why| verb.refusal(Refusal::new("malformed", why), None));
+            return read.map(Wanted::Command).map_err(|why| refusal_of(verb, Refusal::new("malformed", why), None));
         }
-        let unknown = || Err(verb.refusal(Refusal::new("malformed", "no such request".to_owned()), None));
+        let unknown = || Err(refusal_of(verb, Refusal::new("malformed", "no such request".to_owned()), None));
         let wanted = Wanted::read(verb.name(), body.as_bytes()).unwrap_or_else(unknown)?;
         wanted.with_points_of_devices(self)
     }
@@ -316,6 +317,37 @@ enum Judged {
     Here(Box<Wanted>),
     /// It cannot be read.
     Answered(String),
+}
+
+/// A refusal, in the form of the answers to such a request. `topic` is that of a command.
+#[must_use]
+pub fn refusal_of(verb: CallVerb, refusal: Refusal, topic: Option<&str>) -> String {
+    match verb {
+        CallVerb::Command => CommandResult::refused(topic, &refusal).to_string(),
+        CallVerb::Set | CallVerb::Revert | CallVerb::Get => text(&CallResult::refused(refusal)),
+        CallVerb::Reserve | CallVerb::Renew | CallVerb::Cancel => {
+            let info = format!("{}: {}", refusal.reason.to_uppercase(), refusal.detail);
+            text(&ReservationResult::failure(info))
+        }
+    }
+}
+
+/// An answer to the centre, as long as the link takes.
+fn fitting(verb: CallVerb, answer: String) -> String {
+    if answer.len() <= ANSWER_BYTES_MAX {
+        return answer;
+    }
+    let detail = "the answer is too long for the link: ask for fewer points".to_owned();
+    let refusal = match verb {
+        CallVerb::Get => Refusal::new("too_large", detail),
+        CallVerb::Command
+        | CallVerb::Set
+        | CallVerb::Revert
+        | CallVerb::Reserve
+        | CallVerb::Renew
+        | CallVerb::Cancel => Refusal::unknown("too_large", detail),
+    };
+    refusal_of(verb, refusal, None)
 }
 
 /// Of a call that is not sent.
@@ -348,5 +380,50 @@ fn status_of(text: &str) -> String {
         (true, _) => word("result"),
         (false, true) => status,
         (false, false) => reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_sent_is_refused_and_what_may_have_been_done_is_unknown() {
+        let unknown = || Refusal::unknown("timeout", "no answer".to_owned());
+        for verb in [CallVerb::Command, CallVerb::Set] {
+            assert!(refusal_of(verb, unknown(), None).contains("\"status\":\"unknown\""));
+            assert!(refusal_of(verb, Refusal::new("away", String::new()), None).contains("\"status\":\"refused\""));
+        }
+        assert!(refusal_of(CallVerb::Reserve, unknown(), None).contains("TIMEOUT: no answer"));
+        assert_eq!(fitting(CallVerb::Get, "{}".to_owned()), "{}");
+        let long = || "x".repeat(ANSWER_BYTES_MAX + 1);
+        assert!(fitting(CallVerb::Get, long()).contains("\"status\":\"refused\",\"accepted\""));
+        assert!(fitting(CallVerb::Set, long()).contains("\"status\":\"unknown\",\"accepted\""));
+    }
+
+    #[test]
+    fn a_site_lets_its_centre_do_what_it_is_told() {
+        let check = |commands, topics: &[&str], expect: [bool; 3]| {
+            let topics = topics.iter().map(|filter| Filter::new(filter).unwrap()).collect();
+            let rights = CentreRights { commands, topics, taken: (0, 0) };
+            assert_eq!([Verb::Read, Verb::Command, Verb::Admin].map(|verb| rights.may(verb, "a/b")), expect);
+        };
+        check(SiteCommands::None, &[], [false, false, false]);
+        check(SiteCommands::Read, &[], [true, false, false]);
+        check(SiteCommands::Operate, &[], [true, true, false]);
+        check(SiteCommands::Administer, &["a/#"], [true, true, true]);
+        check(SiteCommands::Administer, &["c", "a/+/d"], [false, false, false]);
+    }
+
+    #[test]
+    fn answers_are_told_in_a_word() {
+        for (text, expect) in [
+            ("{\"status\":\"success\"}", "success"),
+            ("{\"status\":\"refused\",\"reason\":\"blocked\"}", "blocked"),
+            ("{\"result\":\"SUCCESS\",\"info\":\"\"}", "SUCCESS"),
+            ("no JSON", ""),
+        ] {
+            assert_eq!(status_of(text), expect);
+        }
     }
 }

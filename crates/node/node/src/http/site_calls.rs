@@ -4,6 +4,7 @@ use super::authorization::Authorized;
 use super::command::status_of;
 use super::control::{ask, status_of_reservation};
 use super::problem::Problem;
+use crate::bus::refusal_of;
 use crate::sites::{CallVerb, SiteRequest};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -36,7 +37,7 @@ pub(super) async fn forwarded(
     };
     let request = match request {
         Ok(request) => request,
-        Err(refusal) => return Ok(Some(of(verb.refusal(refusal, None)))),
+        Err(refusal) => return Ok(Some(of(refusal_of(verb, refusal, None)))),
     };
     for (verb, topic) in &request.rights {
         authorized.must(*verb, topic).await?;

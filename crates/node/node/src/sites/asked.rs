@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Now, Refusal};
+use tieline_core::Now;
 use tieline_fabric::{Fabric, Request, subject};
 use tieline_net::Clock;
 use tieline_relay::{CallAnswer, CallOutcome, SiteCall};
@@ -73,7 +73,8 @@ async fn take<I: From<SitesReport>>(
             }
         }
     };
-    let bytes = answer.emit().or_else(|| too_long(&request).emit()).unwrap_or_default();
+    // An answer is not too long: the bus sees to it.
+    let Some(bytes) = answer.emit() else { return };
     if let Err(error) = request.answer(bytes.into()).await {
         tracing::debug!(%error, "an answer to the centre cannot be sent");
     }
@@ -100,20 +101,4 @@ fn read(now: Now, request: &Request, board: &SitesBoard) -> Result<(CallVerb, Si
 
 fn not_done(outcome: CallOutcome, words: &str) -> CallAnswer {
     CallAnswer { outcome, body: words.to_owned() }
-}
-
-/// In the place of an answer that is too long.
-fn too_long(request: &Request) -> CallAnswer {
-    let verb = request.subject.rsplit('.').next().and_then(CallVerb::from_name).unwrap_or(CallVerb::Get);
-    let detail = "the answer is too long for the link: ask for fewer points".to_owned();
-    let refusal = match verb {
-        CallVerb::Get => Refusal::new("too_large", detail),
-        CallVerb::Command
-        | CallVerb::Set
-        | CallVerb::Revert
-        | CallVerb::Reserve
-        | CallVerb::Renew
-        | CallVerb::Cancel => Refusal::unknown("too_large", detail),
-    };
-    CallAnswer { outcome: CallOutcome::Answered, body: verb.refusal(refusal, None) }
 }

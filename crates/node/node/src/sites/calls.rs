@@ -3,8 +3,6 @@
 //! At the centre all topics of a request begin with the centre's prefix and the name of one site; at the site they are without. So a request
 //! of several levels (`sites/region/sites/north/…`) loses one of them at each hop.
 
-use crate::control::answer::{CallResult, ReservationResult};
-use crate::control::command::CommandResult;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +16,9 @@ pub const START_WITHIN: Duration = Duration::from_secs(5);
 const DONE_WITHIN: Duration = Duration::from_secs(60);
 /// Besides, for the way.
 const MARGIN: Duration = Duration::from_secs(5);
+
+/// Bytes of an answer to the centre: a message of the fabric takes it.
+pub const ANSWER_BYTES_MAX: usize = 890_000;
 
 /// What is asked of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,21 +61,6 @@ impl CallVerb {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verb| verb.name() == name)
-    }
-
-    /// A refusal, in the form of the answers to such a request. `topic` is that of a command.
-    #[must_use]
-    pub fn refusal(self, refusal: Refusal, topic: Option<&str>) -> String {
-        let written = match self {
-            Self::Command => Ok(CommandResult::refused(topic, &refusal).to_string()),
-            Self::Set | Self::Revert | Self::Get => serde_json::to_string(&CallResult::refused(refusal)),
-            Self::Reserve | Self::Renew | Self::Cancel => {
-                let info = format!("{}: {}", refusal.reason.to_uppercase(), refusal.detail);
-                serde_json::to_string(&ReservationResult::failure(info))
-            }
-        };
-        // Texts and numbers can be written.
-        written.unwrap_or_default()
     }
 }
 
@@ -356,15 +342,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sent_is_refused_and_what_may_have_been_done_is_unknown() {
+    fn requests_have_names() {
         for verb in CallVerb::ALL {
             assert_eq!(CallVerb::from_name(verb.name()), Some(verb));
         }
-        let unknown = || Refusal::unknown("timeout", "no answer".to_owned());
-        for verb in [CallVerb::Command, CallVerb::Set] {
-            assert!(verb.refusal(unknown(), None).contains("\"status\":\"unknown\""));
-            assert!(verb.refusal(Refusal::new("away", String::new()), None).contains("\"status\":\"refused\""));
-        }
-        assert!(CallVerb::Reserve.refusal(unknown(), None).contains("TIMEOUT: no answer"));
+        assert_eq!(CallVerb::from_name("override_on"), None);
     }
 }
