@@ -818,3 +818,24 @@ def test_our_clients_show_who_they_are(node):
     assert tieline("get", "site/anna/cli", "--http", node.http, *who).stdout.strip() == "5"
     assert tieline("get", "site/anna/cli", "--http", node.http, check=False).returncode == 3
     assert "may not read" in tieline("get", "site/secret/x", "--http", node.http, *who, check=False).stderr
+
+
+def test_only_who_administers_sites_lets_sites_in(own_node):
+    """The list of sites decides who sends data: it needs rights of its own, to change it and to read it."""
+    own_node.add("door", "SECADM")
+    until(lambda: own_node.ask("/v1/fabric/sites", "door")[0] != 401, own_node.process.said)
+    changes = {
+        "/v1/fabric/sites": {"name": "north"},
+        "/v1/fabric/sites/token": {"name": "north"},
+        "/v1/fabric/sites/revoke": {"name": "north"},
+    }
+    for path, body in [*changes.items(), ("/v1/fabric/sites", None)]:
+        assert own_node.ask(path, body=body)[0] == 401, path
+        for user in ("anna", "boss"):
+            assert own_node.ask(path, user, body=body)[0] == 403, (path, user)
+        # It may, and the node is no centre.
+        assert own_node.ask(path, "door", body=body)[0] == 409, path
+    denied = {entry["topic"] for entry in own_node.audit() if entry["phase"] == "denied"}
+    assert "$access/sites" in denied
+    # A site that joins is no user: its token is what counts, and here is no centre that could have given one.
+    assert own_node.ask("/v1/join", body={"token": "tljoin_x", "key": "U"})[0] in (400, 403, 409)

@@ -142,6 +142,12 @@ def test_a_site_reaches_its_own_subjects_alone(centre):
     wild = [">", "tl.>", "tl.*.up.*", "tl.*.call.x", "tl.*.t.>", "_INBOX_*.>", "_INBOX_s2.>", "*.s2.>", "$SYS.>", "*"]
     assert first.subscribe(*wild) == wild
 
+    # Of its own subjects a site hears its calls, and does not make them; what goes up only the centre hears.
+    assert first.publish("tl.s1.call.command", "tl.s1.call.set") == ["tl.s1.call.command", "tl.s1.call.set"]
+    assert first.subscribe("tl.s1.up.live", "tl.s1.join.key") == ["tl.s1.up.live", "tl.s1.join.key"]
+    metrics = centre.node.metrics()
+    assert "tieline_joining_up 1" in metrics and 'tieline_joining_connections_total{outcome="admitted"}' in metrics
+
     # What the second one publishes is heard by nobody but the centre.
     assert second.publish("tl.s2.up.live", "tl.s2.t.a") == []
     assert first.errors() == []

@@ -4,10 +4,13 @@ import json
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
+from bus import request
 from node import Node, tieline
+from simulated import SimulatedDevice
 from waiting import until
 
 BUILT = Path(__file__).parent.parent / ".work/bin/nats-server"
@@ -54,6 +57,15 @@ def folder(path, name):
 
 def site_of(path, server, name, more=""):
     return Node(folder(path, name), more=f'{server.table()}[site]\nname = "{name}"\n{more}')
+
+
+ROOM = [("valve", "float", {"value": "5", "writable": "true", "min": "0", "max": "100"}), ("level", "float", {"value": "1"})]
+
+
+def plant_of(path, server, name, more=""):
+    """A site with a device that can be commanded."""
+    device = SimulatedDevice("room", ROOM, poll="100ms")
+    return Node(folder(path, name), device, more=f'{server.table()}[site]\nname = "{name}"\n{more}')
 
 
 def centre_of(path, server, more=""):
@@ -239,3 +251,104 @@ def test_users_of_the_server_have_the_rights_that_the_docs_give(tmp_path):
             assert row_of(centre, "south") is None
     finally:
         server.kill()
+
+
+VALVE = "sites/north/test/room/valve"
+
+
+def wait_for_clock(centre, site="north"):
+    """A site takes no call before it knows the clock of its centre."""
+    wait_for_site(centre, "up", site)
+    until(lambda: "clock_offset_s" in row_of(centre, site), lambda: f"{row_of(centre, site)}")
+
+
+def test_a_point_of_a_site_is_commanded_at_the_centre_as_if_it_were_there(tmp_path, server):
+    with centre_of(tmp_path, server) as centre, plant_of(tmp_path, server, "north", 'commands = "operate"\n') as site:
+        wait_for_clock(centre)
+        centre.wait_value(VALVE, v=5)
+        # Over HTTP, MQTT and the command line; the answer is that of the site.
+        done = centre.command(VALVE, 40)
+        assert (done["status"], done["topic"], done["value"]) == ("success", VALVE, 40), done
+        centre.wait_value(VALVE, v=40)
+        answer = request(centre, f"$command/{VALVE}", "41")
+        assert (answer["status"], answer["topic"]) == ("success", VALVE), answer
+        body = {"points": [{"topic": VALVE, "value": 42}], "confirm": True}
+        answer = request(centre, "$control/set", json.dumps(body))
+        assert (answer["status"], answer["points"][0]["topic"]) == ("success", VALVE), answer
+        said = tieline("set", VALVE, "43", "--http", centre.http)
+        assert VALVE in said.stdout, said.stdout
+        centre.wait_value(VALVE, v=43)
+        # What the device or the site refuses is refused in their words.
+        status, refused = centre.request("/v1/command", {"topic": VALVE, "value": 400})
+        assert (status, refused["reason"]) == (422, "out_of_range"), refused
+        status, refused = centre.request("/v1/command", {"topic": "sites/north/no/such", "value": 1})
+        assert (status, refused["reason"]) == (404, "unknown_topic"), refused
+        mixed = {"points": [{"topic": VALVE, "value": 1}, {"topic": "a", "value": 1}]}
+        assert centre.request("/v1/set", mixed)[0] == 400
+        # Reservations of the site are the centre's users', too.
+        slots = [{"device": "sites/north/test/room", "for": "5m"}]
+        asked = {"task": "sites/north/inspect", "requester": "ann", "priority": "LOW", "slots": slots}
+        assert centre.request("/v1/reservations", asked)[1]["result"] == "SUCCESS"
+        assert site.command("test/room/valve", 1)["reason"] == "reserved"
+        assert centre.request("/v1/command", {"topic": VALVE, "value": 44, "requester": "ann"})[0] == 200
+        _, reverted = centre.request("/v1/revert", {"points": [VALVE], "requester": "ann"})
+        assert reverted["points"][0]["topic"] == VALVE, reverted
+        status, denied = centre.request("/v1/reservations", {**asked, "task": "sites/north/urgent", "priority": "HIGH"})
+        assert (status, denied["info"].split(":")[0]) == (409, "SITE_REFUSES"), denied
+        for change in ("renew", "cancel"):
+            ended = centre.request(f"/v1/reservations/{change}", {"task": "sites/north/inspect", "requester": "ann"})
+            assert ended[1]["result"] == "SUCCESS" or change == "renew", ended
+        # Both audit logs have it.
+        until(lambda: {"to_site", "site_answered"} <= {entry["phase"] for entry in centre.audit(VALVE)["entries"]}, centre.process.said)
+        who = {entry["who"] for entry in site.audit("test/room/valve")["entries"]}
+        assert any(name.startswith("centre: http ") for name in who) and any(name.startswith("centre: mqtt ") for name in who), who
+        assert "tieline_centre_calls_total" in centre.metrics() and "tieline_site_calls_total" in site.metrics()
+
+
+def test_a_site_takes_commands_only_as_far_as_it_is_told(tmp_path, server):
+    with centre_of(tmp_path, server) as centre:
+        with plant_of(tmp_path, server, "north") as site, plant_of(
+            tmp_path, server, "south", 'commands = "operate"\ncommand_topics = ["test/room/level"]\n'
+        ):
+            wait_for_clock(centre)
+            wait_for_clock(centre, "south")
+            for name, words in (("north", "site.commands"), ("south", "site.command_topics")):
+                status, refused = centre.request("/v1/command", {"topic": f"sites/{name}/test/room/valve", "value": 1})
+                assert (status, refused["status"], refused["reason"]) == (409, "refused", "site_refuses"), refused
+                assert words in refused["detail"]
+            assert site.audit("test/room/valve")["entries"] == []
+        # A site that is away gets nothing, and the caller hears it at once.
+        wait_for_site(centre, "away")
+        status, away = centre.request("/v1/command", {"topic": VALVE, "value": 1})
+        assert (status, away["status"], away["reason"]) == (503, "refused", "away"), away
+        assert centre.request("/v1/command", {"topic": "sites/nobody/a", "value": 1})[1]["reason"] == "away"
+
+
+def test_an_outcome_that_is_not_known_is_said_to_be_unknown(tmp_path, server):
+    """The site is stopped with the command in its hands: nobody knows, and nothing is sent again."""
+    slow = SimulatedDevice("room", ROOM, poll="100ms", delay="60s", timeout="120s")
+    more = f'{server.table()}[site]\nname = "north"\ncommands = "operate"\n'
+    with centre_of(tmp_path, server) as centre, Node(folder(tmp_path, "north"), slow, more=more) as site:
+        wait_for_clock(centre)
+        answers = []
+        asked = threading.Thread(target=lambda: answers.append(centre.request("/v1/command", {"topic": VALVE, "value": 1})))
+        asked.start()
+        until(lambda: any(entry["phase"] == "sent" for entry in site.audit("test/room/valve")["entries"]), site.process.said)
+        site.process.kill()
+        asked.join()
+        ((status, unknown),) = answers
+        assert (status, unknown["status"]) == (504, "unknown"), unknown
+        assert 'tieline_centre_calls_total{outcome="unknown"} 1' in centre.metrics()
+
+
+def test_two_nodes_of_one_name_are_noticed(tmp_path, server):
+    with centre_of(tmp_path, server) as centre, site_of(tmp_path, server, "north") as site:
+        wait_for_site(centre, "up")
+        assert row_of(centre)["doubled"] is False
+        with Node(folder(tmp_path, "other"), more=f'{server.table()}[site]\nname = "north"\n'):
+            until(lambda: row_of(centre)["doubled"], lambda: f"{row_of(centre)}")
+            assert any("two nodes send as the site north" in detail for detail in centre.health()["detail"])
+            assert 'tieline_centre_site_doubled{site="north"} 1' in centre.metrics()
+            centre.wait_value("$SYS/sites/north/doubled", v=True)
+        until(lambda: not row_of(centre)["doubled"], lambda: f"{row_of(centre)}", 30)
+        assert site.alive()

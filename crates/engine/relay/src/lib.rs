@@ -23,12 +23,13 @@
 //! [`Lead`] decides by heartbeats and a lease which node leads, and in which term; [`Writer`] appends what that node decides to a
 //! stream, and ends when the stream has a higher term.
 //!
-//! Read first: `batch.rs` and `answer.rs` (the formats), then `upward/mod.rs`, `receiver.rs`, `lead.rs`, `writer.rs`.
+//! Read first: `batch.rs`, `answer.rs` and `call.rs` (the formats), then `upward/mod.rs`, `receiver.rs`, `lead.rs`, `writer.rs`.
 #![no_std]
 extern crate alloc;
 
 mod answer;
 mod batch;
+mod call;
 mod clock_offset;
 mod lead;
 mod pace;
@@ -42,6 +43,7 @@ pub use answer::{Answer, Mark, Outcome};
 pub use batch::{
     BATCH_BYTES_MAX, Batch, BatchError, BatchReader, BatchWriter, RECORDS_BYTES_MAX, Records, SITE_BYTES_MAX,
 };
+pub use call::{CALL_BYTES_MAX, CallAnswer, CallOutcome, SiteCall};
 pub use clock_offset::{ClockOffset, Offset};
 pub use lead::{Lead, LeadAction, LeadEvent, LeadLimits, Lease, LeaseError, Reason};
 pub use pace::PaceLimits;

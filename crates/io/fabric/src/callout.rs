@@ -26,8 +26,8 @@ const SUBJECT: &str = "$SYS.REQ.USER.AUTH";
 const GROUP: &str = "door";
 /// The audience of a server's request.
 const AUDIENCE: &str = "nats-authorization-request";
-/// How long an answer to a call may be sent.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// How long an answer to a call may be sent: commands take up to five minutes, by the wish of who asks.
+const ANSWER_WITHIN: Duration = Duration::from_secs(400);
 /// What separates a site and its key in the name of a connection; neither has it.
 const NAME_SEPARATOR: char = '.';
 

@@ -48,6 +48,14 @@ pub fn call(site: &str, service: &str) -> Result<String, FabricError> {
     limited(format!("tl.{}.call.{}", token(site), token(service)))
 }
 
+/// Requests to all services of a site.
+///
+/// # Errors
+/// As [`up`].
+pub fn calls(site: &str) -> Result<String, FabricError> {
+    limited(format!("tl.{}.call.*", token(site)))
+}
+
 /// Requests of a site about its own joining.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use crate::access::args::AccessVerb;
 use crate::api::args::{
     AuditArgs, BusiestArgs, ClockArgs, DeleteArgs, DevicesArgs, MetricsArgs, NodeArgs, PointsArgs, PutArgs,
-    SessionsArgs,
+    SessionsArgs, SitesArgs,
 };
 use crate::backup::args::{BackupArgs, RestoreArgs};
 use crate::bench::args::BenchVerb;
@@ -80,7 +80,7 @@ pub enum Verb {
     /// List MQTT clients, those with the greatest lag first
     Sessions(SessionsArgs),
     /// List the sites whose history comes to a centre
-    Sites(NodeArgs),
+    Sites(SitesArgs),
     /// List the topics with the most updates
     Busiest(BusiestArgs),
     /// List derived series with their state and last result

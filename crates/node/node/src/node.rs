@@ -19,7 +19,7 @@ use crate::bus::ledger::{LedgerBatches, LedgerOwner, Opened};
 use crate::bus::ownership::{lanes, unpublished};
 use crate::bus::reload::{FieldShards, KnownDevices, Reloader, ShardParts};
 use crate::bus::reserved::Reserved;
-use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, JoinedSites, KeptLimits, Mirror, Receipt};
+use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Mirror, Receipt};
 use crate::config::{Config, MqttConfig, TopicRule};
 use crate::control::Commands;
 use crate::control::audit::AuditLog;
@@ -32,7 +32,7 @@ use crate::sites::SitesThread;
 use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
 use http_thread::{listen_http, start_http};
-use joined::JoinedParts;
+use joined::{JoinedOnBus, JoinedParts};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -118,7 +118,7 @@ impl Node {
             rules: config.topics.clone(),
             pending: (opened, image),
             wall: wall.clone(),
-            shown: (edge.as_ref().map(EdgeParts::mirror), sites.as_ref().and_then(JoinedParts::sites)),
+            shown: (edge.as_ref().map(EdgeParts::mirror), sites.as_ref().map(JoinedParts::on_bus)),
             sockets: socket_shards(config.node.workers),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
@@ -394,7 +394,7 @@ struct Binding {
     pending: (Option<Opened>, Image),
     wall: WallClock,
     /// Topics of an upstream, and of sites.
-    shown: (Option<Mirror>, Option<JoinedSites>),
+    shown: (Option<Mirror>, Option<JoinedOnBus>),
     /// Threads for the sockets of its clients.
     sockets: usize,
 }
@@ -446,7 +446,7 @@ fn start_bus(
             bus.set_mirror(mirror);
         }
         if let Some(sites) = sites {
-            bus.set_sites(sites);
+            sites.put(&mut bus);
         }
         bus.set_lanes(lanes);
         bus.set_rules(rules, config.series_bytes_max);

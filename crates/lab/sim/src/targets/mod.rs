@@ -26,7 +26,7 @@ mod websocket;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 43] = [
+pub const TARGETS: [(&str, Target); 44] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -64,6 +64,7 @@ pub const TARGETS: [(&str, Target); 43] = [
     ("mqtt_packet", packets::packet),
     ("mqtt_server", packets::server),
     ("relay_batch", relay::batch),
+    ("relay_call", relay::call),
     ("relay_receiver", relay::receiver),
     ("rsfn_header", rsfn::header),
     ("rsfn_envelope", rsfn::envelope),

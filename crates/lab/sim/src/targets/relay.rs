@@ -3,7 +3,7 @@
 use crate::Choices;
 use bytes::Bytes;
 use tieline_core::Now;
-use tieline_relay::{Answer, Batch, BatchWriter, Mark, Receiver, ReceiverLimits, Stream};
+use tieline_relay::{Answer, Batch, BatchWriter, CallAnswer, Mark, Receiver, ReceiverLimits, SiteCall, Stream};
 
 /// A batch or an answer without its check, which is made here. What can be read is written again, and reads the same.
 pub(super) fn batch(bytes: &[u8]) {
@@ -17,6 +17,18 @@ pub(super) fn batch(bytes: &[u8]) {
     assert!(batch.after() < batch.first && batch.last() + 1 >= batch.first);
     let again = BatchWriter::default().emit(&batch);
     assert_eq!(Batch::parse(&again.into()).as_ref(), Ok(&batch));
+}
+
+/// A call to a site or its answer without the check, which is made here. What can be read is written again, and reads the same.
+pub(super) fn call(bytes: &[u8]) {
+    let _ = (SiteCall::parse(bytes), CallAnswer::parse(bytes));
+    let whole = checked(bytes);
+    if let Ok(call) = SiteCall::parse(&whole) {
+        assert_eq!(call.emit().as_deref(), Some(&*whole));
+    }
+    if let Ok(answer) = CallAnswer::parse(&whole) {
+        assert_eq!(answer.emit().as_deref(), Some(&*whole));
+    }
 }
 
 /// Batches of one site, one after the other, each with its length before it, to a receiver with little room: marks only rise, and only

@@ -14,6 +14,16 @@ pub struct NodeArgs {
     pub json: bool,
 }
 
+/// `tieline sites`.
+#[derive(Debug, Args)]
+pub struct SitesArgs {
+    #[command(flatten)]
+    pub node: NodeArgs,
+    /// List them again every second, until it is interrupted
+    #[arg(long)]
+    pub watch: bool,
+}
+
 /// `tieline metrics`.
 #[derive(Debug, Args)]
 pub struct MetricsArgs {

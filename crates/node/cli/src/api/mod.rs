@@ -12,7 +12,8 @@ use crate::exit::Exit;
 use crate::{terminal, uri, who};
 use anyhow::{Context, Result, bail};
 use args::{
-    AuditArgs, BusiestArgs, DeleteArgs, DevicesArgs, MetricsArgs, NodeArgs, OnlyArgs, PointsArgs, PutArgs, SessionsArgs,
+    AuditArgs, BusiestArgs, DeleteArgs, DevicesArgs, MetricsArgs, NodeArgs, OnlyArgs, PointsArgs, PutArgs,
+    SessionsArgs, SitesArgs,
 };
 use serde_json::Value as Json;
 use std::io::{self, BufRead, BufWriter, Read, Write};
@@ -21,6 +22,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tieline_client::HttpError;
 use tieline_core::Timestamp;
 
+/// How often sites are listed again.
+const WATCH_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Points of one page.
 const PAGE: &str = "1000";
 
@@ -142,9 +145,27 @@ pub fn derived(args: &NodeArgs) -> Result<ExitCode> {
 }
 
 /// Sites of a centre.
-pub fn sites(args: &NodeArgs) -> Result<ExitCode> {
-    let answer = ask(&args.node, "/v1/sites", &[])?;
-    print_list(args.json, &list_of(&answer, "sites"), shown::sites)
+pub fn sites(args: &SitesArgs) -> Result<ExitCode> {
+    let SitesArgs { node: NodeArgs { node, json }, watch } = args;
+    let list = || -> Result<ExitCode> {
+        let answer = ask(node, "/v1/sites", &[])?;
+        if *watch && !json {
+            writeln!(io::stdout(), "{}", now())?;
+        }
+        print_list(*json, &list_of(&answer, "sites"), shown::sites)
+    };
+    let mut known = list();
+    while *watch {
+        match &known {
+            Ok(_) => {}
+            Err(error) if error.downcast_ref::<io::Error>().is_some() => break,
+            // Nothing is known of sites meanwhile.
+            Err(error) => eprintln!("{error:#}"),
+        }
+        std::thread::sleep(WATCH_EVERY);
+        known = list();
+    }
+    known
 }
 
 /// The newest records of the audit log.

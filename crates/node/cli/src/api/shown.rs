@@ -261,7 +261,8 @@ pub(super) fn sites(all: &[Json], mut out: Out<'_>) -> io::Result<()> {
     let row = |site: &Json| {
         let of = |name: &str| plain(&site[name]);
         let (lag, offset) = (seconds(&site["lag_s"], 1), seconds(&site["clock_offset_s"], 3));
-        [of("name"), of("state"), of("since"), lag, of("waiting"), of("lost"), offset, of("records")]
+        let state = if site["doubled"] == true { format!("{}, two nodes", of("state")) } else { of("state") };
+        [of("name"), state, of("since"), lag, of("waiting"), of("lost"), offset, of("records")]
     };
     let head = [
         ("site", Align::Left),

@@ -7,14 +7,11 @@ use super::messages::Taken;
 use super::reply::Reply;
 use super::{ClientOwner, ConnectedClient};
 use crate::bus::reasons;
-use crate::bus::{Asked, Bus, Callback};
-use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
-use crate::control::request::{
-    CancelBody, GetBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody, RevertBody, SetBody,
-};
+use crate::bus::wanted::Wanted;
+use crate::bus::{Asked, Bus, Callback, refusal_of};
+use crate::control::command::CommandRequest;
 use crate::control::{Call, holder_of};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use crate::sites::{CallVerb, SiteRequest};
 use std::sync::Arc;
 use tieline_access::Verb;
 use tieline_core::{Now, Topic};
@@ -24,71 +21,6 @@ use tieline_mqtt::{Message, ReasonCode};
 pub const REQUEST_PREFIX: &str = "$control/";
 
 const WORDS: &str = "no such request: expected reserve, renew, cancel, reservations, set, revert, get, override_on, override_off or overrides";
-
-/// A request that was read, and needs rights.
-enum Wanted {
-    Reserve(ReserveBody),
-    Renew(RenewBody),
-    Cancel(CancelBody),
-    Reservations,
-    Points(Points),
-    Get(GetBody),
-    On(OverrideBody),
-    Off(OffBody),
-    Overrides,
-}
-
-impl Wanted {
-    /// Reads a payload; the answer where it cannot be read. The outer option is none where there is no such request.
-    fn read(verb: &str, payload: &[u8]) -> Option<Result<Self, String>> {
-        let failure = |why: String| text(&ReservationResult::malformed(&why));
-        let malformed = |why| text(&CallResult::malformed(why));
-        Some(match verb {
-            "reserve" => body(payload).map(Self::Reserve).map_err(failure),
-            "renew" => body(payload).map(Self::Renew).map_err(failure),
-            "cancel" => body(payload).map(Self::Cancel).map_err(failure),
-            "reservations" => Ok(Self::Reservations),
-            "set" => body(payload).and_then(SetBody::read).map(Self::Points).map_err(malformed),
-            "revert" => body(payload).and_then(RevertBody::read).map(Self::Points).map_err(malformed),
-            "get" => body(payload).map(Self::Get).map_err(malformed),
-            "override_on" => body(payload).map(Self::On).map_err(malformed),
-            "override_off" => body(payload).map(Self::Off).map_err(malformed),
-            "overrides" => Ok(Self::Overrides),
-            _ => return None,
-        })
-    }
-
-    /// With the points of devices that are reverted in their place; the answer where there are none.
-    fn with_points_of_devices(self, bus: &Bus) -> Result<Self, String> {
-        match self {
-            Self::Points(points) => {
-                bus.with_points_of_devices(points).map(Self::Points).map_err(|result| text(&result))
-            }
-            other => Ok(other),
-        }
-    }
-
-    /// What the client must be allowed to do.
-    fn rights(&self, bus: &Bus) -> Vec<(Verb, String)> {
-        let admin = |topics: Vec<Topic>| topics.iter().map(|topic| (Verb::Admin, topic.to_string())).collect();
-        match self {
-            Self::Reserve(body) => {
-                let verb = if body.is_high() { Verb::Admin } else { Verb::Command };
-                body.devices().map(|device| (verb, device.to_owned())).collect()
-            }
-            Self::Cancel(body) if body.force => admin(bus.devices_of(&body.task)),
-            Self::Points(points) => points.topics().map(|topic| (Verb::Command, topic.to_string())).collect(),
-            Self::On(body) => admin(bus.selected(&body.pattern)),
-            Self::Off(OffBody { pattern: Some(pattern) }) => admin(bus.selected(pattern)),
-            Self::Off(OffBody { pattern: None }) => {
-                let all = bus.commands().coordinator().overrides().patterns();
-                admin(all.flat_map(|record| bus.selected(record.pattern.as_str())).collect())
-            }
-            // What may not be read is left out.
-            Self::Renew(_) | Self::Cancel(_) | Self::Reservations | Self::Get(_) | Self::Overrides => Vec::new(),
-        }
-    }
-}
 
 impl ClientOwner {
     /// Who asks, where a client does.
@@ -110,6 +42,9 @@ impl ClientOwner {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
         let reply = Reply::of(message, |topic| self.is_reserved(topic));
+        if let Some(request) = self.request_of_site(verb, &message.payload) {
+            return self.control_site(client, now, request, reply);
+        }
         let wanted = wanted.and_then(|wanted| wanted.with_points_of_devices(&self.bus.borrow()));
         let wanted = match wanted {
             Ok(wanted) => wanted,
@@ -128,48 +63,67 @@ impl ClientOwner {
         Taken::Done
     }
 
+    /// A request for points of a site, where the payload is one; else the answer.
+    fn request_of_site(&self, verb: &str, payload: &[u8]) -> Option<Result<SiteRequest, String>> {
+        let bus = self.bus.borrow();
+        if !bus.has_sites() {
+            return None;
+        }
+        let verb = CallVerb::from_name(verb).filter(|verb| *verb != CallVerb::Command)?;
+        let request = bus.site_request(verb, &serde_json::from_slice(payload).ok()?)?;
+        Some(request.map_err(|refusal| refusal_of(verb, refusal, None)))
+    }
+
+    fn control_site(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        request: Result<SiteRequest, String>,
+        reply: Reply,
+    ) -> Taken {
+        let request = match request {
+            Ok(request) => request,
+            Err(answer) => {
+                reply.send(&mut self.bus.borrow_mut(), now, answer);
+                return Taken::Done;
+            }
+        };
+        for (verb, topic) in &request.rights {
+            if !self.authentication.may(&self.bus, now, &client.name, *verb, topic) {
+                return Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
+            }
+        }
+        let by = self.asked(client).by;
+        self.bus.borrow_mut().call_site(now, request, &by, replying(reply));
+        Taken::Done
+    }
+
+    /// Sends a command for a point of a site there; false where the point is this node's own. The client may command it.
+    pub(super) fn command_site(&self, now: Now, topic: &str, message: &Message, by: &Call) -> bool {
+        let named = Topic::new(topic).map_err(|error| error.to_string());
+        let Ok(request) = named.and_then(|topic| CommandRequest::from_payload(&message.payload, topic)) else {
+            return false;
+        };
+        let mut bus = self.bus.borrow_mut();
+        let (verb, body) = (CallVerb::Command, request.to_json());
+        let Some(Ok(request)) = bus.site_request(verb, &body) else { return false };
+        let reply = Reply::of(message, |topic| bus.is_reserved(topic) || bus.derives(topic));
+        bus.call_site(now, request, by, replying(reply));
+        true
+    }
+
     fn carry_out(&self, client: &ConnectedClient, now: Now, wanted: Wanted, reply: Reply) {
         let asked = self.asked(client);
         let read_filter = self.authentication.read_filter(&self.bus, &client.name);
         let may_see = |topic: &str| read_filter.as_ref().is_none_or(|filter| filter.allows(topic));
-        let mut bus = self.bus.borrow_mut();
-        let bus = &mut *bus;
-        match wanted {
-            Wanted::Reserve(body) => bus.reserve(now, body, &asked, answering::<ReservationResult>(reply)),
-            Wanted::Renew(body) => bus.renew(now, &body, &asked.by, answering::<ReservationResult>(reply)),
-            Wanted::Cancel(body) => bus.cancel(now, &body, &asked.by, answering::<ReservationResult>(reply)),
-            Wanted::Points(points) => bus.control_points(now, points, &asked.by, answering::<CallResult>(reply)),
-            Wanted::On(body) => bus.override_on(now, body, &asked.by, answering::<OverrideResult>(reply)),
-            Wanted::Off(body) => bus.override_off(now, &body, &asked.by, answering::<OverrideResult>(reply)),
-            Wanted::Reservations => {
-                let shown = text(&Reservations::of(now, bus.commands().coordinator(), None, &may_see));
-                reply.send(bus, now, shown);
-            }
-            Wanted::Overrides => {
-                let shown = text(&OverrideList::of(bus.commands().coordinator(), None, may_see));
-                reply.send(bus, now, shown);
-            }
-            Wanted::Get(body) => {
-                let shown = bus.got(body.topics, may_see);
-                reply.send(bus, now, shown);
-            }
-        }
+        wanted.carry_out(&mut self.bus.borrow_mut(), now, &asked, may_see, replying(reply));
     }
 }
 
 /// Sends an answer once it is there.
-fn answering<T: Serialize + 'static>(reply: Reply) -> Callback<T> {
-    Box::new(move |bus, result| {
+fn replying(reply: Reply) -> Callback<String> {
+    Box::new(move |bus: &mut Bus, text: String| {
         let now = bus.now();
-        reply.send(bus, now, text(&result));
+        reply.send(bus, now, text);
     })
-}
-
-fn body<T: DeserializeOwned>(payload: &[u8]) -> Result<T, String> {
-    tieline_service::json::read(payload).map_err(|error| error.to_string())
-}
-
-fn text(answer: &impl Serialize) -> String {
-    // Texts and numbers can be written.
-    serde_json::to_string(answer).unwrap_or_default()
 }

@@ -84,6 +84,9 @@ impl ClientOwner {
             }
             let by = self.asked(client).by;
             let by = spoken_for.map_or_else(|| by.clone(), |spoken_for| spoken_for.call(&by));
+            if self.bus.borrow().is_of_site(topic) && self.command_site(now, topic, message, &by) {
+                return Taken::Done;
+            }
             command(&self.bus, now, topic, message, &by);
             return Taken::Done;
         }

@@ -45,6 +45,12 @@ impl JoinedSites {
         Self { prefix, up: BTreeMap::new(), shown: Vec::new(), topics: 0, own: 0 }
     }
 
+    /// What stands before the names of sites in topics.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     fn shows(&mut self, id: TopicId, shown: Shown) {
         let at = usize::try_from(id.0).unwrap_or(usize::MAX);
         if self.shown.len() <= at {
@@ -82,6 +88,8 @@ impl Bus {
                 SitesNews::Value { site, topic, time, body } => self.show_of_site(now, (site, topic), time, body),
                 SitesNews::State { site, is_up } => self.site_changed(now, site, is_up),
                 SitesNews::System(topic, body) => self.apply_node(now, topic, body, true),
+                SitesNews::CallEnded { ticket, end } => self.end_site_call(now, ticket, end),
+                SitesNews::Asked(call) => self.take_call_of_centre(now, call),
             }
         }
         self.work.notify_one();
@@ -94,6 +102,9 @@ impl Bus {
         if let Ok(topic) = Topic::new(&format!("$SYS/sites/{site}/state")) {
             let point = Point { value: Value::Text(word.into()), quality, time: now.utc };
             self.apply_node(now, topic, Body::Point(point), true);
+        }
+        if before == Some(true) && !is_up {
+            self.end_calls_of_site(now, &site);
         }
         if before != Some(is_up) {
             self.mark_site(site, is_up);

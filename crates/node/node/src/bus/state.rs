@@ -124,6 +124,9 @@ pub struct Bus {
     /// Topics of an upstream; those of sites.
     pub(super) mirror: Option<Box<Mirror>>,
     pub(super) sites: Option<Box<super::JoinedSites>>,
+    /// Calls to sites; what the centre of this node may do.
+    pub(super) site_calls: Option<Box<super::SiteCalls>>,
+    pub(super) centre_rights: Option<super::CentreRights>,
     /// Threads that have the sockets of clients.
     pub(super) sockets: Rc<SocketShards>,
     pub(super) rate: Rate,
@@ -173,6 +176,8 @@ impl Bus {
             statistics: Statistics::default(),
             mirror: None,
             sites: None,
+            site_calls: None,
+            centre_rights: None,
             sockets: Rc::default(),
             rate: Rate::default(),
         }

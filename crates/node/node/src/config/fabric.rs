@@ -65,6 +65,40 @@ pub struct SiteConfig {
     pub topics: Vec<Filter>,
     /// Bytes of the journal that are kept for the centre while it is away.
     pub waiting_bytes_max: u64,
+    /// What the centre may do here.
+    pub commands: SiteCommands,
+    /// Topics that it may do that with; empty: all.
+    pub command_topics: Vec<Filter>,
+}
+
+/// What a centre may do at a site, each with what is before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SiteCommands {
+    /// Nothing.
+    #[default]
+    None,
+    /// Ask for last values.
+    Read,
+    /// Command, set and revert points, and reserve devices.
+    Operate,
+    /// Reserve with priority over others, and end their reservations.
+    Administer,
+}
+
+impl SiteCommands {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::None, Self::Read, Self::Operate, Self::Administer];
+
+    /// The word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Read => "read",
+            Self::Operate => "operate",
+            Self::Administer => "administer",
+        }
+    }
 }
 
 /// A node that takes the history of sites.
@@ -174,8 +208,10 @@ fn read_site(mut s: Section<'_>, doc: &mut Document<'_>, node: &str) -> Option<S
     };
     let topics = s.or(doc, "topics", Vec::new(), parse::filters);
     let waiting_bytes_max = SITE_WAITING_BYTES_MAX.read(&mut s, doc);
+    let commands = s.or(doc, "commands", SiteCommands::default(), read_commands);
+    let command_topics = s.or(doc, "command_topics", Vec::new(), parse::filters);
     s.finish(doc);
-    Some(SiteConfig { name: name?, topics, waiting_bytes_max })
+    Some(SiteConfig { name: name?, topics, waiting_bytes_max, commands, command_topics })
 }
 
 fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> CentreConfig {
@@ -205,6 +241,12 @@ pub fn is_site_name(name: &str) -> bool {
 fn read_name(value: &DeValue<'_>) -> Result<String, Expected> {
     let name = parse::text(value)?;
     if is_site_name(&name) { Ok(name) } else { Err(NAME.to_owned()) }
+}
+
+fn read_commands(value: &DeValue<'_>) -> Result<SiteCommands, Expected> {
+    let word = parse::text(value)?;
+    let found = SiteCommands::ALL.into_iter().find(|commands| commands.name() == word);
+    found.ok_or_else(|| "\"none\", \"read\", \"operate\" or \"administer\"".to_owned())
 }
 
 fn read_prefix(value: &DeValue<'_>) -> Result<String, Expected> {
@@ -250,6 +292,7 @@ mod tests {
         );
         let site = config.site.unwrap();
         assert_eq!((site.name.as_str(), site.topics.len(), site.waiting_bytes_max), ("north", 0, 8 << 30));
+        assert_eq!((site.commands, site.command_topics.len()), (SiteCommands::None, 0));
         let text =
             "[fabric]\nservers=['tls://a:1','tls://b']\ncredentials_file='n.creds'\nauthorities='ca.pem'\n[centre]\n";
         let config = read(text).unwrap();
@@ -277,6 +320,7 @@ mod tests {
         check(&format!("{SERVER}authorities='ca.pem'\n"), "servers with tls://");
         check(&format!("{SERVER}[site]\n[centre]\n"), "one of them");
         check(&format!("{SERVER}[site]\nname='a/b'\n"), "site.name");
+        check(&format!("{SERVER}[site]\ncommands='all'\n"), "\"operate\"");
         check(&format!("{SERVER}[centre]\nprefix='sites'\n"), "ends with /");
         check(&format!("{SERVER}[centre]\nprefix='$sites/'\n"), "ends with /");
         check(&format!("{SERVER}[site]\n[history]\nenabled=false\n"), "history.enabled");

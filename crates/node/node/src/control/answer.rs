@@ -124,10 +124,11 @@ impl CallResult {
         }
     }
 
-    /// Of a call of which nothing was taken.
+    /// Of a call of which nothing was taken, or nothing is known.
     #[must_use]
     pub fn refused(refusal: Refusal) -> Self {
-        Self { reason: Some(refusal.reason), detail: Some(refusal.detail), ..Self::default() }
+        let status = if refusal.maybe_operated { CallStatus::Unknown } else { CallStatus::Refused };
+        Self { status, reason: Some(refusal.reason), detail: Some(refusal.detail), ..Self::default() }
     }
 
     /// Of a call that could not be read.

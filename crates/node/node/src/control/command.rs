@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
-use tieline_core::{CommandMode, CommandOutcome, Topic, Value};
+use tieline_core::{CommandMode, CommandOutcome, Refusal, Topic, Value};
 
 /// MQTT requests are published to `$command/<topic of the point>`.
 pub const REQUEST_PREFIX: &str = "$command/";
@@ -99,6 +99,24 @@ impl CommandRequest {
             }
         };
         Self::from_json(&body, Some(topic))
+    }
+
+    /// The request as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        let Self { topic, value, mode, timeout, requester } = self;
+        let mut body = json!({ "topic": topic.as_str(), "value": to_json(value) });
+        let more = [
+            ("mode", mode.map(|mode| Json::from(mode.name()))),
+            ("timeout_ms", timeout.map(|timeout| Json::from(timeout.as_millis() as u64))),
+            ("requester", requester.clone().map(Json::from)),
+        ];
+        for (member, value) in more {
+            if let Some(value) = value {
+                body[member] = value;
+            }
+        }
+        body
     }
 
     /// Reads a request. `topic` is given where the body does not name it.
@@ -243,6 +261,18 @@ impl CommandResult {
         }
     }
 
+    /// Of a request that was not taken here, or whose outcome is not known.
+    #[must_use]
+    pub fn refused(topic: Option<&str>, refusal: &Refusal) -> Self {
+        Self {
+            status: if refusal.maybe_operated { CommandStatus::Unknown } else { CommandStatus::Refused },
+            topic: topic.map(str::to_owned),
+            reason: Some(refusal.reason),
+            detail: Some(refusal.detail.clone()),
+            ..Self::default()
+        }
+    }
+
     /// Of a request that could not be read.
     #[must_use]
     pub fn malformed(detail: String) -> Self {
@@ -266,7 +296,6 @@ impl Display for CommandResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tieline_core::Refusal;
 
     fn check(body: &str, topic: Option<&str>, expect: Result<(&str, Value, Option<CommandMode>), &str>) {
         let body: Json = serde_json::from_str(body).unwrap();

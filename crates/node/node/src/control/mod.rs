@@ -29,7 +29,7 @@ pub use called::{Call, Called, Done, Notice, Undo};
 pub use holders::holder_of;
 pub use reload::DeviceChange;
 
-use self::audit::{AuditLine, AuditLog, AuditReader, FileCounts};
+use self::audit::{Afterwards, AuditLine, AuditLog, AuditReader, FileCounts};
 use self::called::Open;
 use self::command::{CommandDone, CommandRequest};
 use self::holders::Holders;
@@ -340,6 +340,11 @@ impl<A> Commands<A> {
     /// Writes a record down that is of no command.
     pub fn note(&mut self, line: AuditLine) {
         self.audit.append(vec![line], None, None);
+    }
+
+    /// Writes records down, and calls `afterwards` once they are on the disk, or cannot be written; false where they are not taken.
+    pub fn note_before(&mut self, lines: Vec<AuditLine>, afterwards: Afterwards) -> bool {
+        self.audit.append(lines, None, Some(afterwards))
     }
 
     /// What became of a command.

@@ -3,10 +3,12 @@
 use super::authorization::Authenticated;
 use super::body::{Answer, Json, takes_json};
 use super::problem::Problem;
+use super::site_calls::{OfSite, forwarded};
 use crate::bus::Bus;
 use crate::control::Done;
 use crate::control::audit::{AuditPage, AuditQuery, ChainedLine};
 use crate::control::command::{CommandBody, CommandDone, CommandRequest, CommandResult};
+use crate::sites::CallVerb;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -35,11 +37,19 @@ impl Input for CommandBody {
 }
 
 /// What became of a command, with the status that says it.
-pub struct CommandAnswer(StatusCode, CommandResult);
+pub enum CommandAnswer {
+    /// Here.
+    Own(StatusCode, CommandResult),
+    /// At the site that has the point.
+    OfSite(OfSite),
+}
 
 impl IntoResponse for CommandAnswer {
     fn into_response(self) -> Response {
-        (self.0, Answer(self.1)).into_response()
+        match self {
+            Self::Own(status, result) => (status, Answer(result)).into_response(),
+            Self::OfSite(answer) => answer.into_response(),
+        }
     }
 }
 
@@ -67,9 +77,12 @@ impl Output for CommandAnswer {
 pub async fn command(authenticated: Authenticated, CommandBody(body): CommandBody) -> Result<CommandAnswer, Problem> {
     let request = match CommandRequest::from_json(&body, None) {
         Ok(request) => request,
-        Err(detail) => return Ok(CommandAnswer(StatusCode::BAD_REQUEST, CommandResult::malformed(detail))),
+        Err(detail) => return Ok(CommandAnswer::Own(StatusCode::BAD_REQUEST, CommandResult::malformed(detail))),
     };
     let authorized = authenticated.must(Verb::Command, &request.topic).await?;
+    if let Some(answer) = forwarded(&authorized, CallVerb::Command, &body, request.requester.as_deref()).await? {
+        return Ok(CommandAnswer::OfSite(answer));
+    }
     let shown = request.clone();
     let by = authorized.call(request.requester.as_deref()).by;
     let command = move |bus: &mut Bus, now| bus.command(now, request, &by);
@@ -79,7 +92,7 @@ pub async fn command(authenticated: Authenticated, CommandBody(body): CommandBod
         Ok(()) => StatusCode::OK,
         Err(refusal) => status_of(refusal.reason, refusal.maybe_operated),
     };
-    Ok(CommandAnswer(status, CommandResult::of(&shown, &done)))
+    Ok(CommandAnswer::Own(status, CommandResult::of(&shown, &done)))
 }
 
 /// A request that was taken, and that the node is not there to end.

@@ -5,19 +5,23 @@ use super::authorization::{Authenticated, Authorized};
 use super::body::{Answer, Written, takes_json};
 use super::command::status_of;
 use super::problem::Problem;
+use super::site_calls::{OfSite, forwarded};
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, Reader, ReservationResult, Reservations};
 use crate::control::request::{
     CancelBody, GetBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody, RevertBody, SetBody,
 };
+use crate::sites::CallVerb;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use tieline_access::Verb;
 use tieline_control::TaskRecord;
@@ -31,14 +35,28 @@ use tieline_service::parameters;
 pub const CALL_BYTES_MAX: usize = 16 << 20;
 
 /// The body of a request of control: one that cannot be read has an answer like the others.
-pub struct Body<T>(Result<T, String>);
+pub struct Body<T> {
+    json: Json,
+    read: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Body<T> {
+    fn read(self) -> Result<T, String> {
+        tieline_service::json::read_value(self.json).map_err(|error| error.to_string())
+    }
+
+    /// The name that the caller gives itself.
+    fn requester(&self) -> Option<String> {
+        self.json.get("requester").and_then(Json::as_str).map(str::to_owned)
+    }
+}
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let super::body::Json(json) = super::body::Json::<serde_json::Value>::from_request(request, state).await?;
-        Ok(Self(tieline_service::json::read_value(json).map_err(|error| error.to_string())))
+        let super::body::Json(json) = super::body::Json::<Json>::from_request(request, state).await?;
+        Ok(Self { json, read: PhantomData })
     }
 }
 
@@ -49,11 +67,19 @@ impl<T: JsonSchema> Input for Body<T> {
 }
 
 /// What became of a request, with the status that says it.
-pub struct Outcome<T>(StatusCode, T);
+pub enum Outcome<T> {
+    /// Here.
+    Own(StatusCode, T),
+    /// At the site that has the points.
+    OfSite(OfSite),
+}
 
 impl<T: Serialize> IntoResponse for Outcome<T> {
     fn into_response(self) -> Response {
-        (self.0, Answer(self.1)).into_response()
+        match self {
+            Self::Own(status, result) => (status, Answer(result)).into_response(),
+            Self::OfSite(answer) => answer.into_response(),
+        }
     }
 }
 
@@ -93,27 +119,36 @@ impl Answered for OverrideResult {
 
 impl Answered for ReservationResult {
     fn status(&self) -> StatusCode {
-        match self.failed().split(':').next().unwrap_or_default() {
-            "" => StatusCode::OK,
-            "TASK_ID_DOES_NOT_EXIST" => StatusCode::NOT_FOUND,
-            "NOT_STORED" => StatusCode::SERVICE_UNAVAILABLE,
-            "CONFLICTS_WITH_EXISTING_SCHEDULES"
-            | "TASK_ID_ALREADY_EXISTS"
-            | "AGENT_ID_TASK_ID_MISMATCH"
-            | "LIMIT_EXCEEDED" => StatusCode::CONFLICT,
-            _ => StatusCode::BAD_REQUEST,
-        }
+        status_of_reservation(self.failed())
+    }
+}
+
+/// The status of the result of a reservation that has this info.
+pub(super) fn status_of_reservation(info: &str) -> StatusCode {
+    match info.split(':').next().unwrap_or_default() {
+        "" => StatusCode::OK,
+        "TASK_ID_DOES_NOT_EXIST" => StatusCode::NOT_FOUND,
+        "NOT_STORED" | "AWAY" | "NO_AUDIT" => StatusCode::SERVICE_UNAVAILABLE,
+        "TIMEOUT" | "CONNECTION_LOST" | "UNREADABLE" => StatusCode::GATEWAY_TIMEOUT,
+        "CONFLICTS_WITH_EXISTING_SCHEDULES"
+        | "TASK_ID_ALREADY_EXISTS"
+        | "AGENT_ID_TASK_ID_MISMATCH"
+        | "SITE_REFUSES"
+        | "BUSY"
+        | "LATE"
+        | "LIMIT_EXCEEDED" => StatusCode::CONFLICT,
+        _ => StatusCode::BAD_REQUEST,
     }
 }
 
 impl<T: Answered> Outcome<T> {
     fn of(result: T) -> Self {
-        Self(result.status(), result)
+        Self::Own(result.status(), result)
     }
 }
 
 /// Asks the bus, and waits for what it answers.
-async fn ask<T: Send + 'static>(
+pub(super) async fn ask<T: Send + 'static>(
     authorized: &Authorized,
     ask: impl FnOnce(&mut Bus, Now, Callback<T>) + Send + 'static,
 ) -> Result<T, Problem> {
@@ -174,10 +209,13 @@ pub async fn reservations(
 /// Reserves devices.
 pub async fn reserve(
     authenticated: Authenticated,
-    Body(body): Body<ReserveBody>,
+    body: Body<ReserveBody>,
 ) -> Result<Outcome<ReservationResult>, Problem> {
     let authorized = authenticated.each();
-    let body = match body {
+    if let Some(answer) = of_site(&authorized, CallVerb::Reserve, &body).await? {
+        return Ok(answer);
+    }
+    let body = match body.read() {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
@@ -191,12 +229,12 @@ pub async fn reserve(
 }
 
 /// Renews the leases of a holder.
-pub async fn renew(
-    authenticated: Authenticated,
-    Body(body): Body<RenewBody>,
-) -> Result<Outcome<ReservationResult>, Problem> {
+pub async fn renew(authenticated: Authenticated, body: Body<RenewBody>) -> Result<Outcome<ReservationResult>, Problem> {
     let authorized = authenticated.each();
-    let body = match body {
+    if let Some(answer) = of_site(&authorized, CallVerb::Renew, &body).await? {
+        return Ok(answer);
+    }
+    let body = match body.read() {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
@@ -208,10 +246,13 @@ pub async fn renew(
 /// Ends a reservation.
 pub async fn cancel(
     authenticated: Authenticated,
-    Body(body): Body<CancelBody>,
+    body: Body<CancelBody>,
 ) -> Result<Outcome<ReservationResult>, Problem> {
     let authorized = authenticated.each();
-    let body = match body {
+    if let Some(answer) = of_site(&authorized, CallVerb::Cancel, &body).await? {
+        return Ok(answer);
+    }
+    let body = match body.read() {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
@@ -228,31 +269,46 @@ pub async fn cancel(
 }
 
 /// Sets points.
-pub async fn set(authenticated: Authenticated, Body(body): Body<SetBody>) -> Result<Outcome<CallResult>, Problem> {
+pub async fn set(authenticated: Authenticated, body: Body<SetBody>) -> Result<Outcome<CallResult>, Problem> {
+    let authorized = authenticated.each();
+    if let Some(answer) = of_site(&authorized, CallVerb::Set, &body).await? {
+        return Ok(answer);
+    }
+    let body = body.read();
     let name = body.as_ref().ok().and_then(|body| body.requester.clone());
-    points(authenticated, name, body.and_then(SetBody::read)).await
+    points(&authorized, name, body.and_then(SetBody::read)).await
 }
 
 /// Reverts points.
-pub async fn revert(
-    authenticated: Authenticated,
-    Body(body): Body<RevertBody>,
-) -> Result<Outcome<CallResult>, Problem> {
+pub async fn revert(authenticated: Authenticated, body: Body<RevertBody>) -> Result<Outcome<CallResult>, Problem> {
+    let authorized = authenticated.each();
+    if let Some(answer) = of_site(&authorized, CallVerb::Revert, &body).await? {
+        return Ok(answer);
+    }
+    let body = body.read();
     let name = body.as_ref().ok().and_then(|body| body.requester.clone());
-    points(authenticated, name, body.and_then(RevertBody::read)).await
+    points(&authorized, name, body.and_then(RevertBody::read)).await
+}
+
+/// What the site of a request's topics answers; none where they are this node's own.
+async fn of_site<T, R>(authorized: &Authorized, verb: CallVerb, body: &Body<R>) -> Result<Option<Outcome<T>>, Problem>
+where
+    R: DeserializeOwned,
+{
+    let answer = forwarded(authorized, verb, &body.json, body.requester().as_deref()).await?;
+    Ok(answer.map(Outcome::OfSite))
 }
 
 async fn points(
-    authenticated: Authenticated,
+    authorized: &Authorized,
     name: Option<String>,
     points: Result<Points, String>,
 ) -> Result<Outcome<CallResult>, Problem> {
-    let authorized = authenticated.each();
     let points = match points {
         Ok(points) => points,
         Err(detail) => return Ok(Outcome::of(CallResult::malformed(detail))),
     };
-    let points = match with_points_of_devices(&authorized, points).await? {
+    let points = match with_points_of_devices(authorized, points).await? {
         Ok(points) => points,
         Err(result) => return Ok(Outcome::of(result)),
     };
@@ -260,7 +316,7 @@ async fn points(
         authorized.must(Verb::Command, topic).await?;
     }
     let by = authorized.call(name.as_deref()).by;
-    let result = ask(&authorized, move |bus, now, answer| bus.control_points(now, points, &by, answer)).await?;
+    let result = ask(authorized, move |bus, now, answer| bus.control_points(now, points, &by, answer)).await?;
     Ok(Outcome::of(result))
 }
 
@@ -287,9 +343,9 @@ pub struct Got {
 }
 
 /// Last values of many topics.
-pub async fn get(authenticated: Authenticated, Body(body): Body<GetBody>) -> Result<Written<Got>, Problem> {
+pub async fn get(authenticated: Authenticated, body: Body<GetBody>) -> Result<Written<Got>, Problem> {
     let authorized = authenticated.each();
-    let GetBody { topics } = body.map_err(Problem::bad_request)?;
+    let GetBody { topics } = body.read().map_err(Problem::bad_request)?;
     let (caller, share) = (authorized.caller.clone(), authorized.share());
     let look = move |bus: &mut Bus, _| bus.got(topics, |topic| caller.may(Verb::Read, topic));
     Ok(Written::new(authorized.app.bus.ask_once(&share, look).await?))
@@ -320,10 +376,10 @@ pub async fn overrides(
 /// Sets an override on.
 pub async fn override_on(
     authenticated: Authenticated,
-    Body(body): Body<OverrideBody>,
+    body: Body<OverrideBody>,
 ) -> Result<Outcome<OverrideResult>, Problem> {
     let authorized = authenticated.each();
-    let body = body.map_err(Problem::bad_request)?;
+    let body = body.read().map_err(Problem::bad_request)?;
     administers(&authorized, body.pattern.clone()).await?;
     let by = authorized.call(None).by;
     let result = ask(&authorized, move |bus, now, answer| bus.override_on(now, body, &by, answer)).await?;
@@ -333,10 +389,10 @@ pub async fn override_on(
 /// Sets an override off, or all of them.
 pub async fn override_off(
     authenticated: Authenticated,
-    Body(body): Body<OffBody>,
+    body: Body<OffBody>,
 ) -> Result<Outcome<OverrideResult>, Problem> {
     let authorized = authenticated.each();
-    let body = body.map_err(Problem::bad_request)?;
+    let body = body.read().map_err(Problem::bad_request)?;
     for pattern in match &body.pattern {
         Some(pattern) => vec![pattern.clone()],
         None => {

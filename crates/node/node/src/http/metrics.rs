@@ -73,7 +73,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     view_metrics(&mut e, &seen);
     super::derived::metrics(&mut e, &seen.derived);
     super::edge::metrics(&mut e, &seen);
-    super::sites::metrics(&mut e, &authorized.app, seen.site_topics);
+    super::sites::metrics(&mut e, &authorized.app, &seen.sites);
     reload_metrics(&mut e, &authorized.app.reloader.status());
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);
     let counts = DeviceState::ALL.map(|state| (state.name(), seen.count(state.name())));

@@ -37,6 +37,7 @@ mod recalls;
 mod reload;
 mod routes;
 mod sessions;
+mod site_calls;
 mod sites;
 mod socket_metrics;
 mod status;

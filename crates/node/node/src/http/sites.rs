@@ -4,11 +4,13 @@ use super::App;
 use super::authorization::Authenticated;
 use super::body::Answer;
 use super::problem::Problem;
+use crate::bus::SiteCallsSeen;
 use crate::sites::{CentreSeen, FabricLink, SiteRow, SiteSeen};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tieline_access::Verb;
-use tieline_core::Timestamp;
+use tieline_core::{Instant, Timestamp};
 use tieline_service::exposition::Exposition;
 
 /// Sites with a series of their own in `/metrics`; the others are in the sums alone.
@@ -46,6 +48,11 @@ struct SiteShown {
     /// Clock of the centre minus that of the site; absent where it is not known
     #[serde(skip_serializing_if = "Option::is_none")]
     clock_offset_s: Option<f64>,
+    /// Time on the link, both ways; absent where it is not known
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round_trip_s: Option<f64>,
+    /// Whether two nodes send as this site
+    doubled: bool,
 }
 
 /// The link of a site to its centre
@@ -90,10 +97,11 @@ pub(super) struct CentreShown {
 pub async fn list(authenticated: Authenticated) -> Result<Answer<SiteList>, Problem> {
     let authorized = authenticated.must(Verb::Read, "$SYS/sites").await?;
     let seen = authorized.app.about.sites.centre().unwrap_or_default();
-    Ok(Answer(SiteList { sites: seen.sites.iter().map(|(name, row)| shown(name, row)).collect() }))
+    let now = authorized.app.about.clock.now().mono;
+    Ok(Answer(SiteList { sites: seen.sites.iter().map(|(name, row)| shown(now, name, row)).collect() }))
 }
 
-fn shown(name: &str, row: &SiteRow) -> SiteShown {
+fn shown(now: Instant, name: &str, row: &SiteRow) -> SiteShown {
     SiteShown {
         name: name.to_owned(),
         state: if row.is_up { "up" } else { "away" },
@@ -105,6 +113,8 @@ fn shown(name: &str, row: &SiteRow) -> SiteShown {
         records: row.records,
         samples: row.samples,
         clock_offset_s: row.clock_offset.map(seconds),
+        round_trip_s: row.round_trip.map(|time| time.as_secs_f64()),
+        doubled: row.runs.is_doubled(now),
     }
 }
 
@@ -165,16 +175,60 @@ pub(super) fn trouble(app: &App) -> Vec<String> {
         if away > 0 {
             found.push(format!("centre: {away} sites are away"));
         }
+        let now = app.about.clock.now().mono;
+        for (site, _) in centre.sites.iter().filter(|(_, row)| row.runs.is_doubled(now)) {
+            found.push(format!("centre: two nodes send as the site {site}: give one of them another name"));
+        }
+        let (sites, records) = centre
+            .sites
+            .values()
+            .filter(|row| row.lost > 0)
+            .fold((0, 0), |(sites, records), row| (sites + 1, records + row.lost));
+        if sites > 0 {
+            found.push(format!("centre: {sites} sites have given up {records} records since the start of this node"));
+        }
     }
     found
 }
 
-pub(super) fn metrics(e: &mut Exposition, app: &App, (topics, own): (usize, u64)) {
+/// What the bus has of sites.
+pub(super) struct SitesOnBus {
+    /// Topics that have values of sites, and values of sites that were left out.
+    pub(super) topics: (usize, u64),
+    pub(super) to_sites: Option<SiteCallsSeen>,
+    /// Calls of the centre that were taken, and others.
+    pub(super) of_centre: Option<(u64, u64)>,
+}
+
+pub(super) fn metrics(e: &mut Exposition, app: &App, seen: &SitesOnBus) {
+    let (topics, own) = seen.topics;
     if let Some(site) = app.about.sites.site() {
         site_metrics(e, &site);
     }
+    if let Some((taken, refused)) = seen.of_centre {
+        let outcomes = [("taken", taken), ("refused", refused)];
+        e.labelled(("tieline_site_calls_total", "Calls of the centre by outcome.", "counter"), "outcome", outcomes);
+    }
+    if let Some(calls) = seen.to_sites {
+        let outcomes = [("answered", calls.answered), ("refused", calls.refused), ("unknown", calls.unknown)];
+        e.labelled(("tieline_centre_calls_total", "Calls to sites by outcome.", "counter"), "outcome", outcomes);
+        e.gauge("tieline_centre_calls_waiting", "Calls to sites that wait for answers.", calls.waiting);
+    }
+    if let Some(joining) = &app.joining {
+        let counts = &joining.counts;
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let up = u8::from(counts.is_up.load(Ordering::Relaxed));
+        e.gauge("tieline_joining_up", "1 once servers can ask who may connect.", up);
+        let outcomes = [
+            ("admitted", get(&counts.admitted)),
+            ("refused", get(&counts.refused)),
+            ("unreadable", get(&counts.unreadable)),
+        ];
+        let words = "Connections that servers asked about, by outcome.";
+        e.labelled(("tieline_joining_connections_total", words, "counter"), "outcome", outcomes);
+    }
     if let Some(centre) = app.about.sites.centre() {
-        centre_metrics(e, &centre);
+        centre_metrics(e, &centre, app.about.clock.now().mono);
         e.gauge("tieline_centre_topics", "Topics that have values of sites.", topics);
         let words = "Values of sites left out because the topic is this node's own.";
         e.counter("tieline_centre_own_topics_total", words, own);
@@ -200,7 +254,7 @@ fn site_metrics(e: &mut Exposition, seen: &SiteSeen) {
     }
 }
 
-fn centre_metrics(e: &mut Exposition, seen: &CentreSeen) {
+fn centre_metrics(e: &mut Exposition, seen: &CentreSeen, now: Instant) {
     e.gauge("tieline_centre_up", "1 while sites can be served.", u8::from(seen.link == FabricLink::Up));
     e.gauge("tieline_centre_sites", "Sites that are known.", seen.sites.len());
     e.gauge("tieline_centre_sites_away", "Of these, sites that are away.", away(seen));
@@ -212,7 +266,7 @@ fn centre_metrics(e: &mut Exposition, seen: &CentreSeen) {
     let unreadable = "Records and samples of sites that cannot be stored: a newer format, a topic that is too long.";
     e.counter("tieline_centre_unreadable_total", unreadable, seen.unreadable);
     type Figure = (&'static str, &'static str, &'static str, fn(&SiteRow) -> Option<f64>);
-    let figures: [Figure; 7] = [
+    let figures: [Figure; 8] = [
         ("tieline_centre_site_up", "1 while the site is heard.", "gauge", |row| Some(f64::from(u8::from(row.is_up)))),
         ("tieline_centre_site_lag_seconds", "Age of the first live record that waits at the site.", "gauge", |row| {
             Some(row.lag.as_secs_f64())
@@ -223,6 +277,9 @@ fn centre_metrics(e: &mut Exposition, seen: &CentreSeen) {
         ("tieline_centre_site_clock_offset_seconds", "Clock of this node minus that of the site.", "gauge", |row| {
             row.clock_offset.map(seconds)
         }),
+        ("tieline_centre_site_round_trip_seconds", "Time on the link to the site, both ways.", "gauge", |row| {
+            row.round_trip.map(|time| time.as_secs_f64())
+        }),
         ("tieline_centre_site_lost_records_total", "Records that the site has lost.", "counter", |row| {
             Some(row.lost as f64)
         }),
@@ -231,6 +288,9 @@ fn centre_metrics(e: &mut Exposition, seen: &CentreSeen) {
         }),
         ("tieline_centre_site_samples_total", "Samples of them.", "counter", |row| Some(row.samples as f64)),
     ];
+    let doubled = ("tieline_centre_site_doubled", "1 while two nodes send as this site.", "gauge");
+    let rows = seen.sites.iter().take(LABELS_MAX);
+    e.labelled(doubled, "site", rows.map(|(site, row)| (site, f64::from(u8::from(row.runs.is_doubled(now))))));
     for (name, help, kind, of) in figures {
         let rows = seen.sites.iter().take(LABELS_MAX);
         e.labelled((name, help, kind), "site", rows.filter_map(|(site, row)| Some((site, of(row)?))));

@@ -7,7 +7,7 @@ use super::body::Answer;
 use super::databases::{self, DatabaseShown};
 use super::edge::{self, EdgeShown};
 use super::problem::Problem;
-use super::sites::{self, CentreShown, LinkShown};
+use super::sites::{self, CentreShown, LinkShown, SitesOnBus};
 use crate::access::Authenticator;
 use crate::bus::ledger::LedgerStatus;
 use crate::bus::process::Usage;
@@ -58,8 +58,7 @@ pub(super) struct Seen {
     pub(super) derived: Vec<DerivedSeen>,
     /// The upstream of an edge.
     pub(super) mirror: Option<MirrorSeen>,
-    /// Topics that have values of sites, and values of sites that were left out.
-    pub(super) site_topics: (usize, u64),
+    pub(super) sites: SitesOnBus,
     /// Threads that have the sockets of MQTT clients.
     pub(super) sockets: Vec<SocketShardStatus>,
     pub(super) states: Vec<(String, String)>,
@@ -105,7 +104,11 @@ impl Seen {
             views: bus.view_stats(),
             derived: bus.derived_seen(),
             mirror: bus.mirror_seen(),
-            site_topics: bus.site_topics(),
+            sites: SitesOnBus {
+                topics: bus.site_topics(),
+                to_sites: bus.site_calls(),
+                of_centre: bus.calls_of_centre(),
+            },
             sockets: bus.socket_shards(),
             states: devices
                 .iter()

@@ -22,7 +22,7 @@ pub(super) fn joining(config: &Config, data: &Path) -> Result<Option<Arc<Joining
         servers: centre.join_servers.clone().unwrap_or_else(|| fabric.servers.clone()),
         authorities: centre.join_authorities.clone().or_else(|| fabric.authorities.clone()),
     };
-    Ok(Some(Arc::new(Joining { sites: Arc::new(Mutex::new(sites)), about })))
+    Ok(Some(Arc::new(Joining { sites: Arc::new(Mutex::new(sites)), about, counts: Arc::default() })))
 }
 
 #[cfg(feature = "fabric")]
@@ -76,6 +76,7 @@ mod with_fabric {
             door: files.door(),
             centre: files.centre(),
             sites: Arc::clone(&joining.sites),
+            counts: Arc::clone(&joining.counts),
             tell: Box::new(tell),
         };
         DoorThread::start(parts, clock).map(Some).map_err(StartError::Thread)

@@ -1,10 +1,10 @@
 //! The part of a node that is joined to others as a site or as the centre, where it is.
 
 use super::StartError;
-use crate::bus::{BusHandle, JoinedSites};
+use crate::bus::{Bus, BusHandle, CentreRights, JoinedSites, SiteCalls};
 use crate::config::Config;
 use crate::history::Joined;
-use crate::sites::{Role, SitesBoard, SitesParts, SitesThread};
+use crate::sites::{CallToSite, Role, SitesBoard, SitesParts, SitesThread};
 use std::path::Path;
 use std::sync::Arc;
 use tieline_history::{HistorySource, SITES_FOLDER};
@@ -18,10 +18,33 @@ const RECORD_BYTES: usize = 1 << 20;
 /// The journal of a centre keeps records until their marks are written, which takes a second: more than enough for that.
 const CENTRE_KEPT_BYTES: u64 = 1 << 30;
 
+/// Calls to sites that wait for the thread that sends them: as many as wait for answers.
+const CALLS_MAX: usize = 1024;
+
 /// A site or a centre that has not started.
 pub(super) struct JoinedParts {
     parts: SitesParts,
     joined: Joined,
+    calls: mpsc::Sender<CallToSite>,
+}
+
+/// What the bus has of it.
+pub(super) struct JoinedOnBus {
+    sites: Option<(JoinedSites, SiteCalls)>,
+    rights: Option<CentreRights>,
+}
+
+impl JoinedOnBus {
+    pub(super) fn put(self, bus: &mut Bus) {
+        let Self { sites, rights } = self;
+        if let Some((sites, calls)) = sites {
+            bus.set_sites(sites);
+            bus.set_site_calls(calls);
+        }
+        if let Some(rights) = rights {
+            bus.set_centre_rights(rights);
+        }
+    }
 }
 
 impl JoinedParts {
@@ -41,7 +64,9 @@ impl JoinedParts {
         let joined = Joined { opened: sender, is_held, kept_bytes, record_bytes };
         let source = HistorySource::new(folder);
         let folder = folder.join(SITES_FOLDER);
-        Some(Self { parts: SitesParts { fabric, role, folder, source, opened, board: Arc::clone(board) }, joined })
+        let (calls, asked) = mpsc::channel(CALLS_MAX);
+        let parts = SitesParts { fabric, role, folder, source, opened, calls: asked, board: Arc::clone(board) };
+        Some(Self { parts, joined, calls })
     }
 
     /// What history has of it.
@@ -50,10 +75,13 @@ impl JoinedParts {
     }
 
     /// What the bus has of it.
-    pub(super) fn sites(&self) -> Option<JoinedSites> {
+    pub(super) fn on_bus(&self) -> JoinedOnBus {
         match &self.parts.role {
-            Role::Site(_) => None,
-            Role::Centre(centre) => Some(JoinedSites::new(centre.prefix.clone())),
+            Role::Site(site) => JoinedOnBus { sites: None, rights: Some(CentreRights::of(site)) },
+            Role::Centre(centre) => {
+                let (sites, calls) = (JoinedSites::new(centre.prefix.clone()), SiteCalls::new(self.calls.clone()));
+                JoinedOnBus { sites: Some((sites, calls)), rights: None }
+            }
         }
     }
 

@@ -95,6 +95,44 @@ pub struct SiteRow {
     pub samples: u64,
     /// What it says: the clock of the centre minus its own, in microseconds.
     pub clock_offset: Option<i64>,
+    /// What it says: the way on the link, both directions.
+    pub round_trip: Option<Duration>,
+    /// Which nodes say this name.
+    pub runs: Runs,
+}
+
+/// The runs of nodes that say one name: one follows the other, or they are two at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Runs {
+    current: u64,
+    former: u64,
+    doubled_at: Option<Instant>,
+}
+
+impl Runs {
+    /// Two nodes are seen no more if only one of them was heard for so long.
+    const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
+
+    /// A run is heard; true where there are two nodes, and that was not known.
+    pub fn heard(&mut self, now: Instant, run: u64) -> bool {
+        if run == 0 || run == self.current {
+            return false;
+        }
+        // A node that was replaced by a new start of itself is not heard again.
+        let is_back = run == self.former;
+        (self.former, self.current) = (self.current, run);
+        let was_known = self.is_doubled(now);
+        if is_back {
+            self.doubled_at = Some(now);
+        }
+        is_back && !was_known
+    }
+
+    /// Whether two nodes say the name.
+    #[must_use]
+    pub fn is_doubled(&self, now: Instant) -> bool {
+        self.doubled_at.is_some_and(|at| now.since(at) < Self::FORGOTTEN_AFTER)
+    }
 }
 
 /// A centre. Counts begin with the process.
@@ -149,6 +187,12 @@ impl SitesBoard {
         let _ = self.prefix.set(prefix);
     }
 
+    /// What stands before the names of sites in topics; none where the node has no sites.
+    #[must_use]
+    pub fn prefix(&self) -> Option<&str> {
+        self.prefix.get().map(String::as_str)
+    }
+
     /// Whether a topic is one of a site: only the site changes it.
     #[must_use]
     pub fn is_of_site(&self, topic: &str) -> bool {
@@ -169,4 +213,33 @@ impl SitesBoard {
 /// What is locked here is whole between statements.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_nodes_of_one_name_are_seen_and_a_restart_is_not() {
+        let at = |seconds: u64| Instant::default() + Duration::from_secs(seconds);
+        let mut runs = Runs::default();
+        for (second, run, is_new, is_doubled) in [
+            (0, 1, false, false),
+            (1, 1, false, false),
+            // It starts again, and again.
+            (2, 2, false, false),
+            (3, 3, false, false),
+            // Another one that says nothing of itself.
+            (4, 0, false, false),
+            // The one before is there besides.
+            (5, 2, true, true),
+            (6, 3, false, true),
+            (7, 2, false, true),
+            (12, 2, false, true),
+            (18, 2, false, false),
+            (19, 3, true, true),
+        ] {
+            assert_eq!((runs.heard(at(second), run), runs.is_doubled(at(second))), (is_new, is_doubled), "{second}");
+        }
+    }
 }

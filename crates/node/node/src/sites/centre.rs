@@ -1,6 +1,7 @@
 //! A centre: takes the batches of sites, stores each record once below the topics of its site, and answers once that is on the disk.
 
 use super::board::{CentreSeen, SiteRow, SitesBoard};
+use super::calling::{SharedFabric, send_calls};
 use super::loaded::{load_marks, load_values};
 use super::marks::{self, Marks};
 use super::served::serve;
@@ -47,6 +48,9 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
 ) {
     let since = shard.now().utc;
     parts.board.set_centre(CentreSeen { since, ..CentreSeen::default() });
+    let shared = SharedFabric::default();
+    let calls = std::mem::replace(&mut parts.calls, mpsc::channel(1).1);
+    tokio::task::spawn_local(send_calls(shard.clock(), shared.clone(), calls, reports.clone()));
     let Some((handle, feed)) = parts.opened.recv().await else { return };
     let path = parts.folder.join(MARKS);
     let (feed, marks) = load_marks(feed, &path).await;
@@ -54,7 +58,7 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
     let mut centre = Centre::new(shard.now(), &parts, config, (handle, feed, marks, path));
     let (requests, mut asked) = mpsc::channel(256);
     let (fabric, board) = (parts.fabric.clone(), Arc::clone(&parts.board));
-    tokio::task::spawn_local(serve(shard.clock(), fabric, board, requests));
+    tokio::task::spawn_local(serve(shard.clock(), fabric, board, requests, shared));
     let mut tick = tokio::time::interval(TICK);
     let mut storing: Option<LocalBoxFuture<'static, Done>> = None;
     loop {
@@ -177,7 +181,8 @@ impl Centre {
         if !self.sites.contains_key(site) && self.sites.len() >= self.config.sites_max {
             return false;
         }
-        let Ok(Told { waiting, lag_ms, clock_offset_us }) = serde_json::from_slice(body) else { return false };
+        let Ok(told) = serde_json::from_slice(body) else { return false };
+        let Told { waiting, lag_ms, clock_offset_us, round_trip_us, run } = told;
         self.heard(now, site);
         let limit = self.offset_max.as_micros();
         let Some(row) = self.sites.get_mut(site) else { return false };
@@ -189,7 +194,14 @@ impl Centre {
                 "the clock of a site differs by more than fabric.clock_offset_max"
             );
         }
+        if row.runs.heard(now.mono, run) {
+            tracing::warn!(
+                site,
+                "two nodes send as this site: what they send takes turns, and one of them needs another name"
+            );
+        }
         (row.waiting, row.lag, row.clock_offset) = (waiting, Duration::from_millis(lag_ms), clock_offset_us);
+        row.round_trip = round_trip_us.map(Duration::from_micros);
         true
     }
 
@@ -280,13 +292,17 @@ impl Centre {
             let Some(seq) = seq else { continue };
             self.marks.set(Arc::clone(&part.site), part.stream, part.mark);
             self.marks.seq = self.marks.seq.max(seq);
+            let gone = lost_of(part);
+            if gone > 0 {
+                tracing::warn!(site = &*part.site, records = gone, "a site has given records up: they never come");
+            }
             if let Some(row) = self.sites.get_mut(&part.site) {
                 row.records += part.records.count();
                 row.samples += samples;
-                row.lost += lost_of(part);
+                row.lost += gone;
             } else {
-                let (records, lost) = (part.records.count(), lost_of(part));
-                let row = SiteRow { since: now.utc, records, samples, lost, ..SiteRow::default() };
+                let records = part.records.count();
+                let row = SiteRow { since: now.utc, records, samples, lost: gone, ..SiteRow::default() };
                 self.sites.insert(Arc::clone(&part.site), row);
             }
         }
@@ -361,11 +377,14 @@ impl Centre {
             let quality = if row.is_up { Quality::GOOD } else { Quality::AWAY };
             let whole = |count: u64| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
             let members = [
-                ("waiting", whole(row.waiting)),
-                ("lost", whole(row.lost)),
-                ("lag", Value::Float(row.lag.as_secs_f64())),
+                ("waiting", Some(whole(row.waiting))),
+                ("lost", Some(whole(row.lost))),
+                ("lag", Some(Value::Float(row.lag.as_secs_f64()))),
+                ("clock_offset", row.clock_offset.map(|micros| Value::Float(micros as f64 / 1e6))),
+                ("round_trip", row.round_trip.map(|time| Value::Float(time.as_secs_f64()))),
+                ("doubled", Some(Value::Bool(row.runs.is_doubled(now.mono)))),
             ];
-            for (member, value) in members {
+            for (member, value) in members.into_iter().filter_map(|(member, value)| Some((member, value?))) {
                 let body = Body::Point(Point { value, quality, time: now.utc });
                 if let Ok(topic) = Topic::new(&format!("$SYS/sites/{site}/{member}")) {
                     self.values.push(SitesNews::System(topic, body));

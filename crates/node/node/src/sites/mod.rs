@@ -14,8 +14,13 @@
 //! Read first: `numbers.rs`, `marks.rs`, then `site.rs` and `centre.rs`.
 
 #[cfg(feature = "fabric")]
+mod asked;
+#[cfg(feature = "fabric")]
 mod begun;
 mod board;
+#[cfg(feature = "fabric")]
+mod calling;
+mod calls;
 #[cfg(feature = "fabric")]
 mod centre;
 #[cfg(feature = "fabric")]
@@ -40,11 +45,12 @@ mod values;
 pub mod joining;
 
 pub use board::{CentreSeen, FabricLink, SiteRow, SiteSeen, SitesBoard};
+pub use calls::{ANSWER_BYTES_MAX, CallOfCentre, CallToSite, CallVerb, START_WITHIN, SiteRequest, shown_here};
 
 use crate::config::{CentreConfig, FabricConfig, SiteConfig};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tieline_core::{Body, Timestamp, Topic};
+use tieline_core::{Body, Refusal, Timestamp, Topic};
 use tieline_history::{HistoryHandle, HistorySource, JournalFeed};
 use tieline_net::{Clock, ShardThread};
 use tokio::sync::mpsc;
@@ -79,6 +85,15 @@ pub enum SitesNews {
     },
     /// A topic of the node's own, `$SYS/sites/…`.
     System(Topic, Body),
+    /// A call to a site has ended.
+    CallEnded {
+        /// Which.
+        ticket: u64,
+        /// The answer, or why there is none.
+        end: Result<String, Refusal>,
+    },
+    /// The centre of this site asks for something.
+    Asked(CallOfCentre),
 }
 
 /// Whether a node is a site or the centre.
@@ -103,6 +118,8 @@ pub struct SitesParts {
     pub source: HistorySource,
     /// Gives history once it is open.
     pub opened: mpsc::UnboundedReceiver<OpenedHistory>,
+    /// Calls of a centre to its sites.
+    pub calls: mpsc::Receiver<CallToSite>,
     /// What is shown.
     pub board: Arc<SitesBoard>,
 }
@@ -126,7 +143,7 @@ impl SitesThread {
         let (name, counters) = (parts.role.name(), Arc::default());
         ShardThread::spawn(name, clock, counters, move |shard| async move {
             match parts.role.clone() {
-                Role::Site(config) => site::run(shard, parts, config).await,
+                Role::Site(config) => site::run(shard, parts, config, reports).await,
                 Role::Centre(config) => centre::run(shard, parts, config, reports).await,
             }
         })

@@ -1,6 +1,7 @@
 //! The subjects that a centre serves.
 
 use super::board::{CentreSeen, FabricLink, SitesBoard};
+use super::calling::SharedFabric;
 use super::connect::connect;
 use super::told;
 use crate::config::FabricConfig;
@@ -17,7 +18,13 @@ const GROUP: &str = "store";
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Serves all sites, as long as the connection lasts, and again.
-pub async fn serve(clock: Clock, config: FabricConfig, board: Arc<SitesBoard>, requests: mpsc::Sender<Request>) {
+pub async fn serve(
+    clock: Clock,
+    config: FabricConfig,
+    board: Arc<SitesBoard>,
+    requests: mpsc::Sender<Request>,
+    shared: SharedFabric,
+) {
     let show = |link: FabricLink| {
         if let Some(seen) = board.centre() {
             let since = if seen.link.name() == link.name() { seen.since } else { clock.now().utc };
@@ -26,6 +33,7 @@ pub async fn serve(clock: Clock, config: FabricConfig, board: Arc<SitesBoard>, r
     };
     loop {
         let fabric = connect(&config, "centre", |why| show(FabricLink::Away(why))).await;
+        *shared.borrow_mut() = Some(fabric.clone());
         if let Err(error) = serve_over(&fabric, &requests, &show).await {
             tracing::warn!(%error, "sites cannot be served; it is tried again");
             show(FabricLink::Away(error.to_string()));

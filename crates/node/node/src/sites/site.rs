@@ -3,13 +3,14 @@
 //! New records are live while the centre answers and what is live goes up at once. Otherwise they are back-fill, from there on until the live
 //! ones are through: so what happens now never waits behind what is owed. Which record is which number, `numbers.rs` says.
 
-use super::SitesParts;
+use super::asked::take_calls;
 use super::begun::{load, watch_journal};
 use super::board::{FabricLink, SiteSeen, SitesBoard};
 use super::connect::{connect, is_away};
 use super::files;
 use super::numbers::Numbers;
 use super::told::{self, Told};
+use super::{SitesParts, SitesReport};
 use crate::config::SiteConfig;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -50,7 +51,12 @@ const SKIPS_MAX: usize = 64;
 type Call = LocalBoxFuture<'static, (u64, Result<Bytes, FabricError>)>;
 
 /// Runs until the journal is closed.
-pub async fn run(shard: Rc<Shard>, mut parts: SitesParts, config: SiteConfig) {
+pub async fn run<I: From<SitesReport> + Send + 'static>(
+    shard: Rc<Shard>,
+    mut parts: SitesParts,
+    config: SiteConfig,
+    reports: mpsc::Sender<I>,
+) {
     let board = Arc::clone(&parts.board);
     board.set_site(SiteSeen { name: config.name.clone(), since: shard.now().utc, ..SiteSeen::default() });
     let Some((_, feed)) = parts.opened.recv().await else { return };
@@ -76,6 +82,8 @@ pub async fn run(shard: Rc<Shard>, mut parts: SitesParts, config: SiteConfig) {
         tokio::select! {
             Some(fabric) = connected.recv(), if site.fabric.is_none() => {
                 is_up = Some(fabric.is_up());
+                let (name, board) = (site.config.name.clone(), Arc::clone(&site.board));
+                tokio::task::spawn_local(take_calls(shard.clock(), fabric.clone(), name, board, reports.clone()));
                 site.fabric = Some(fabric);
                 site.upward.handle_link(true);
             }
@@ -158,6 +166,7 @@ async fn open(shard: &Shard, parts: &SitesParts, config: SiteConfig, feed: Journ
         read_failed: false,
         warned_of_clock: false,
         lost: 0,
+        run: seed.max(1),
         board: Arc::clone(&parts.board),
     })
 }
@@ -191,6 +200,8 @@ struct Site {
     read_failed: bool,
     warned_of_clock: bool,
     lost: u64,
+    /// The number of this run.
+    run: u64,
     seen: SiteSeen,
     board: Arc<SitesBoard>,
 }
@@ -394,6 +405,8 @@ impl Site {
             waiting: self.seen.waiting,
             lag_ms: u64::try_from(self.seen.lag.as_millis()).unwrap_or(u64::MAX),
             clock_offset_us: self.seen.clock_offset.map(|(micros, _)| micros),
+            round_trip_us: self.seen.round_trip.and_then(|time| u64::try_from(time.as_micros()).ok()),
+            run: self.run,
         };
         let (subject, body) = (self.state_subject.clone(), serde_json::to_vec(&told).ok()?);
         Some(Box::pin(async move { fabric.call(&subject, body.into(), STATE_TIMEOUT).await }))

@@ -17,4 +17,10 @@ pub struct Told {
     /// The clock of the centre minus that of the site.
     #[serde(default)]
     pub clock_offset_us: Option<i64>,
+    /// The time on the link, both ways.
+    #[serde(default)]
+    pub round_trip_us: Option<u64>,
+    /// A number that this run of the node has drawn: two nodes that say one name are told apart by it. 0: it says none.
+    #[serde(default)]
+    pub run: u64,
 }

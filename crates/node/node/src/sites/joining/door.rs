@@ -4,12 +4,13 @@
 //! It has two connections: one as the user that servers ask, in the system account; one in the account of the sites, for their
 //! requests. Without it no site can connect; those that are connected stay, until their time is over.
 
-use super::{SiteEvent, SiteList};
+use super::{DoorCounts, SiteEvent, SiteList};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tieline_fabric::{
@@ -44,6 +45,8 @@ pub struct DoorParts {
     pub centre: PathBuf,
     /// The sites.
     pub sites: Arc<Mutex<SiteList>>,
+    /// What is counted.
+    pub counts: Arc<DoorCounts>,
     /// Told what happened.
     pub tell: Box<dyn Fn(SiteEvent) + Send + Sync>,
 }
@@ -105,13 +108,16 @@ impl Door {
         let fabric = self.connect("door", &self.parts.door).await;
         let Ok(mut callout) = fabric.callout(self.parts.issuer.clone()).await else { return };
         tracing::info!("sites can connect");
+        self.parts.counts.is_up.store(true, Ordering::Relaxed);
         let rounds = Arc::clone(&self);
         tokio::task::spawn_local(async move { rounds.make_rounds(&fabric).await });
         while let Some(waiting) = callout.next().await {
             if let Err(error) = self.decide(&callout, waiting).await {
                 tracing::warn!(%error, "an answer about a site was not sent");
             }
+            self.parts.counts.unreadable.store(callout.refused(), Ordering::Relaxed);
         }
+        self.parts.counts.is_up.store(false, Ordering::Relaxed);
     }
 
     async fn decide(&self, callout: &Callout, waiting: Waiting) -> Result<(), FabricError> {
@@ -125,6 +131,7 @@ impl Door {
                     self.tell(&site, &waiting.ask.host, "site_key", detail);
                 }
                 tracing::info!(site, host = waiting.ask.host, "a site connects");
+                self.parts.counts.admitted.fetch_add(1, Ordering::Relaxed);
                 callout.grant(waiting, &Grant::site(&site, &key, SITES_ACCOUNT, HOLDS)).await
             }
             (key, refused) => {
@@ -134,6 +141,7 @@ impl Door {
                 });
                 let (host, name) = (&waiting.ask.host, &waiting.ask.name);
                 tracing::warn!(host, name, key, reason, "a client of the fabric was refused");
+                self.parts.counts.refused.fetch_add(1, Ordering::Relaxed);
                 callout.refuse(waiting, &reason).await
             }
         }

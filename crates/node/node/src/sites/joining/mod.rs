@@ -21,6 +21,7 @@ pub use folder::{FABRIC_FOLDER, FabricFiles};
 pub use list::{JoinError, Joined, Site, SiteList, SiteState, Token};
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What happened to a site, for the audit log.
@@ -55,6 +56,21 @@ pub struct Joining {
     pub sites: Arc<Mutex<SiteList>>,
     /// What sites are told.
     pub about: CentreAddress,
+    /// What the door has counted.
+    pub counts: Arc<DoorCounts>,
+}
+
+/// Connections that servers asked about, since the start.
+#[derive(Debug, Default)]
+pub struct DoorCounts {
+    /// Whether servers can ask.
+    pub is_up: AtomicBool,
+    /// Connections of sites.
+    pub admitted: AtomicU64,
+    /// Others.
+    pub refused: AtomicU64,
+    /// Requests that could not be read.
+    pub unreadable: AtomicU64,
 }
 
 /// Where sites find the servers of a centre.
