@@ -19,7 +19,7 @@ mod board;
 #[cfg(feature = "fabric")]
 mod centre;
 #[cfg(feature = "fabric")]
-mod connect;
+pub(crate) mod connect;
 #[cfg(feature = "fabric")]
 mod files;
 #[cfg(feature = "fabric")]
