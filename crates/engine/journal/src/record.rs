@@ -12,7 +12,8 @@
 //!  +-----+-----------+-----------+-------------+---------+- - - -
 //! ```
 //!
-//! `version` is 1, or 2 where a note follows (length, then bytes): what its writer keeps together with the samples. Numbers are varints of base 128, low group first; signed ones fold their sign into the lowest bit
+//! `version` is 1, or 2 where a note follows (length, then bytes): what its writer keeps together with the samples. In a core with
+//! standbys the record has its place in the log before it: the byte 3, and 8 bytes, low byte first. Numbers are varints of base 128, low group first; signed ones fold their sign into the lowest bit
 //! (zigzag). Times are in microseconds since 1970.
 //!
 //! | tag bits | meaning |
@@ -39,6 +40,8 @@ use tieline_core::{Body, Cursor, Point, Quality, Timestamp, Topic, Truncated, Up
 const VERSION: u8 = 1;
 /// The version of a record with a note.
 const NOTED: u8 = 2;
+/// What stands before a record that has a place in a log.
+const PLACED: u8 = 3;
 const KIND: u8 = 0x0f;
 const HAS_QUALITY: u8 = 0x10;
 const HAS_TIME: u8 = 0x20;
@@ -126,10 +129,29 @@ pub fn encode_noted(note: &[u8], samples: &[Sample], out: &mut Vec<u8>) {
     push_samples(samples, out);
 }
 
+/// Begins a record that has a place in a log: that which is encoded follows.
+pub fn begin_placed(place: u64, out: &mut Vec<u8>) {
+    out.push(PLACED);
+    out.extend_from_slice(&place.to_le_bytes());
+}
+
+/// The place that a record has in a log; none where it has none.
+#[must_use]
+pub fn place_of(record: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor::new(record);
+    (cursor.u8().ok()? == PLACED).then(|| cursor.u64_le().ok())?
+}
+
+/// A record without its place.
+fn without_place(record: &[u8]) -> &[u8] {
+    let place = 1 + size_of::<u64>();
+    if record.first() == Some(&PLACED) { record.get(place..).unwrap_or_default() } else { record }
+}
+
 /// The note of a record; none where it has none, or is no record.
 #[must_use]
 pub fn note_of(record: &[u8]) -> Option<&[u8]> {
-    let mut cursor = Cursor::new(record);
+    let mut cursor = Cursor::new(without_place(record));
     if cursor.u8().ok()? != NOTED {
         return None;
     }
@@ -203,7 +225,7 @@ impl Decoder {
 }
 
 fn read(bytes: &[u8], names: Option<&mut HashSet<Topic>>) -> Result<Vec<Sample>, RecordError> {
-    let mut cursor = Cursor::new(bytes);
+    let mut cursor = Cursor::new(without_place(bytes));
     match cursor.u8()? {
         VERSION => {}
         NOTED => {

@@ -71,6 +71,30 @@ pub fn salvage<S: Storage>(storage: &mut S, damage: &Damage) -> Result<Option<Ve
     Ok(Some(payload))
 }
 
+/// What `pick` finds in the last record in which it finds something. Of the segments that is read which has it, and those behind it.
+///
+/// # Errors
+/// The storage failed.
+pub fn find_last<S: Storage, T>(storage: &mut S, pick: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, StorageError> {
+    for id in SegmentId::sorted(&storage.list()?).into_iter().rev() {
+        let (mut scan, mut found) = (Scan::new(id), None);
+        loop {
+            match scan.step(storage)? {
+                Step::Record { seq, len } => {
+                    found = pick(scan.payload(storage, len)?).or(found);
+                    scan.advance(seq, len);
+                }
+                Step::Damage(_) => {}
+                Step::Torn(_) | Step::End => break,
+            }
+        }
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
 /// What stands at the scan's place.
 pub(crate) enum Step {
     /// A whole record.

@@ -1,6 +1,6 @@
 //! Bytes that are no record.
 
-use crate::record::VERSION;
+use crate::record::{PLACED, VERSION};
 use core::fmt;
 use tieline_core::Truncated;
 use tieline_core::varint::VarintError;
@@ -22,7 +22,9 @@ impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated => f.write_str("a record of the ledger ends too early"),
-            Self::Version(found) => write!(f, "a record of the ledger has version {found}, expected {VERSION}"),
+            Self::Version(found) => {
+                write!(f, "a record of the ledger has version {found}, expected {VERSION} or {PLACED}")
+            }
             Self::Tag(found) => write!(f, "a record of the ledger has a change of kind {found}, which is not known"),
             Self::Illegal(what) => write!(f, "a record of the ledger has an illegal {what}"),
         }

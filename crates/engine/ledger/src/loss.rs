@@ -11,7 +11,7 @@
 //! older than what was published last.
 
 use crate::RecordError;
-use crate::record::{Record, VERSION};
+use crate::record::{PLACED, Record, VERSION};
 use crate::replay::Image;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -89,7 +89,12 @@ impl Doubt {
 fn parse_some(bytes: &[u8]) -> (Vec<Record>, bool) {
     let mut cursor = Cursor::new(bytes);
     let mut records = Vec::new();
-    if cursor.u8().ok() != Some(VERSION) {
+    let begins = match cursor.u8() {
+        Ok(VERSION) => true,
+        Ok(PLACED) => cursor.u64_le().is_ok(),
+        Ok(_) | Err(_) => false,
+    };
+    if !begins {
         return (records, false);
     }
     while !cursor.is_empty() {

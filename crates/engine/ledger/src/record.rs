@@ -32,7 +32,7 @@
 //! | 17 | the messages pending for the session, up to this one, may have been sent | number, serial |
 //! | 18 | as 6, of a node where somebody has to show who it is | as 6, stamp |
 //!
-//! `version` is 1. Numbers are varints of base 128, low group first. Texts and bytes have their length before them. `?`
+//! `version` is 1, or 2 where the record has a place in the log of a core with standbys: 8 bytes, low byte first, follow. Numbers are varints of base 128, low group first. Texts and bytes have their length before them. `?`
 //! is a byte, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 bytes, low byte first. A message
 //! is its topic, payload, properties (MQTT 5.0 section 2.2.2.2, without the length) and when it was received. A will is a
 //! message, QoS, a byte that is 1 where it is retained, and when it is due. A stamp is 8 bytes, low byte first. Flags
@@ -46,6 +46,8 @@ use tieline_core::{Cursor, Timestamp, Topic, varint};
 
 /// Of the format.
 pub(crate) const VERSION: u8 = 1;
+/// The version of a record that has a place in a log.
+pub(crate) const PLACED: u8 = 2;
 const RETAIN: u8 = 4;
 const UNSENT: u8 = 8;
 
@@ -205,6 +207,24 @@ impl Record {
         out.push(VERSION);
     }
 
+    /// A record of the log with the place that it has in the log of all nodes.
+    #[must_use]
+    pub fn placed(place: u64, record: &[u8]) -> Vec<u8> {
+        let changes = record.get(1..).unwrap_or_default();
+        let mut out = Vec::with_capacity(1 + size_of::<u64>() + changes.len());
+        out.push(PLACED);
+        out.extend_from_slice(&place.to_le_bytes());
+        out.extend_from_slice(changes);
+        out
+    }
+
+    /// The place of a record; none where it has none.
+    #[must_use]
+    pub fn place_of(record: &[u8]) -> Option<u64> {
+        let mut cursor = Cursor::new(record);
+        (cursor.u8().ok()? == PLACED).then(|| cursor.u64_le().ok())?
+    }
+
     /// Appends the change to a record of the log.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let at = out.len();
@@ -222,9 +242,12 @@ impl Record {
     /// The bytes are no record; nothing is taken from them then.
     pub fn parse_all(bytes: &[u8]) -> Result<Vec<Self>, RecordError> {
         let mut cursor = Cursor::new(bytes);
-        let version = cursor.u8()?;
-        if version != VERSION {
-            return Err(RecordError::Version(version));
+        match cursor.u8()? {
+            VERSION => {}
+            PLACED => {
+                cursor.u64_le()?;
+            }
+            version => return Err(RecordError::Version(version)),
         }
         let mut records = Vec::new();
         while !cursor.is_empty() {

@@ -94,6 +94,8 @@ pub enum Reason {
     NotAcknowledged,
     /// The record of the term did not get into the stream in time.
     NotClaimed,
+    /// Its owner wanted that.
+    Resigned,
 }
 
 /// What the owner of a node learns.
@@ -234,6 +236,14 @@ impl Lead {
         }
     }
 
+    /// The leader of a term says that it goes: a standby need not wait for its silence.
+    pub fn handle_farewell(&mut self, now: Instant, term: u64) {
+        if self.role == Role::Standby && term >= self.known_term {
+            self.timers = Timers::new();
+            self.read_lease(now);
+        }
+    }
+
     /// The lease, none where there is none yet; an error where it did not answer.
     pub fn handle_lease(&mut self, now: Instant, request: u64, lease: Result<Option<Lease>, LeaseError>) {
         if self.role != Role::Reading || !self.answers(request) {
@@ -291,6 +301,11 @@ impl Lead {
         if matches!(self.role, Role::Leading { .. }) {
             self.timers.set(Due::Acknowledgement, now + self.limits.silence * 2);
         }
+    }
+
+    /// The owner of a leader does not want to lead any longer: the lease is left to whom reaches for it first.
+    pub fn handle_resignation(&mut self, now: Instant) {
+        self.step_down(now, Reason::Resigned);
     }
 
     /// The stream has a record of a higher term.
@@ -406,5 +421,55 @@ impl Lead {
         let (Role::Claiming { term, .. } | Role::Leading { term, .. }) = self.role else { return };
         self.wait(now);
         self.events.push_back(LeadEvent::StepDown { term, reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::default() + Duration::from_millis(ms)
+    }
+
+    /// A node that leads in term 5 since 0 ms.
+    fn leader() -> Lead {
+        let mut lead = Lead::new(at(0), "a", LeadLimits::default(), 1);
+        lead.handle_farewell(at(0), 4);
+        assert_eq!(lead.poll_action(), Some(LeadAction::ReadLease { request: 1 }));
+        lead.handle_lease(at(0), 1, Ok(Some(Lease { revision: 4, holder: "b".into() })));
+        assert_eq!(lead.poll_action(), Some(LeadAction::WriteLease { request: 2, expected: Some(4) }));
+        lead.handle_lease_written(at(0), 2, Ok(5));
+        lead.handle_begun(at(0), 5);
+        assert_eq!(lead.leads(at(0)), Some(5));
+        lead
+    }
+
+    #[test]
+    fn a_farewell_is_not_waited_for() {
+        let mut lead = leader();
+        // It is of the past, and the leader itself does not take it.
+        lead.handle_farewell(at(1), 4);
+        assert_eq!(lead.leads(at(1)), Some(5));
+        let mut lead = Lead::new(at(0), "a", LeadLimits::default(), 1);
+        lead.handle_heartbeat(at(0), 7);
+        lead.handle_farewell(at(0), 6);
+        assert_eq!(lead.poll_action(), None);
+        lead.handle_farewell(at(0), 7);
+        assert_eq!(lead.poll_action(), Some(LeadAction::ReadLease { request: 1 }));
+        // One that is asked for already is not asked for again.
+        lead.handle_farewell(at(0), 7);
+        assert_eq!(lead.poll_action(), None);
+    }
+
+    #[test]
+    fn who_resigns_leads_no_longer() {
+        let mut lead = leader();
+        while lead.poll_event().is_some() {}
+        lead.handle_resignation(at(1));
+        assert_eq!(lead.poll_event(), Some(LeadEvent::StepDown { term: 5, reason: Reason::Resigned }));
+        assert_eq!(lead.leads(at(1)), None);
+        lead.handle_resignation(at(2));
+        assert_eq!(lead.poll_event(), None);
     }
 }

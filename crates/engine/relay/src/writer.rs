@@ -115,10 +115,12 @@ pub enum WriterEvent {
         /// Its sequence.
         sequence: u64,
     },
-    /// Of the records given, so many are in the stream, in order.
+    /// A message is in the stream, with the records that follow those acknowledged before.
     Acknowledged {
-        /// How many since the term began.
+        /// How many records are in the stream since the term began.
         count: u64,
+        /// The sequence of the message.
+        sequence: u64,
     },
     /// The stream has a higher term: what is not acknowledged may be in the stream or not; the next leader finds out.
     Fenced {
@@ -364,10 +366,7 @@ impl Writer {
             return;
         }
         self.count += message.records as u64;
-        match self.events.back_mut() {
-            Some(WriterEvent::Acknowledged { count }) => *count = self.count,
-            Some(_) | None => self.events.push_back(WriterEvent::Acknowledged { count: self.count }),
-        }
+        self.events.push_back(WriterEvent::Acknowledged { count: self.count, sequence: self.last });
     }
 
     fn end(&mut self, event: WriterEvent) {

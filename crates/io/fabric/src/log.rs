@@ -25,6 +25,8 @@ pub struct LogOptions {
     pub subject: String,
     /// How many servers keep it: 1, 3 or 5.
     pub replicas: usize,
+    /// Beyond so many bytes the oldest messages are removed; none: it grows as far as the servers allow.
+    pub bytes_max: Option<u64>,
 }
 
 /// A log.
@@ -84,8 +86,9 @@ impl Fabric {
     /// # Errors
     /// The servers do not answer, refuse, or have a log of that name with other options.
     pub async fn log(&self, options: LogOptions) -> Result<Log, FabricError> {
-        let LogOptions { name, subject, replicas } = options;
+        let LogOptions { name, subject, replicas, bytes_max } = options;
         let config = Config {
+            max_bytes: bytes_max.and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(-1),
             name,
             subjects: vec![subject.clone()],
             num_replicas: replicas,
@@ -207,6 +210,15 @@ impl Log {
         }
         let purged = self.stream.purge().sequence(sequence).await;
         purged.map(drop).map_err(|error| FabricError::Away(error.to_string()))
+    }
+
+    /// The sequences of the first message and of the last one; the first is above the last where there is none.
+    ///
+    /// # Errors
+    /// The servers do not answer or refuse.
+    pub async fn range(&self) -> Result<(u64, u64), FabricError> {
+        let info = self.stream.get_info().await.map_err(|error| FabricError::Away(error.to_string()))?;
+        Ok((info.state.first_sequence.max(1), info.state.last_sequence))
     }
 
     /// The server that leads the stream, where there is one.

@@ -79,6 +79,8 @@ pub enum Verb {
     Points(PointsArgs),
     /// List MQTT clients, those with the greatest lag first
     Sessions(SessionsArgs),
+    /// Show the role of a node in its core with standbys, the leader, and the log
+    Cluster(NodeArgs),
     /// List the sites whose history comes to a centre
     Sites(SitesArgs),
     /// List the topics with the most updates

@@ -78,6 +78,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("devices", &["tieline devices", "tieline devices --away", "tieline devices demo/feeder1/relay"]),
     ("points", &["tieline points 'demo/feeder1/#'", "tieline points --writable --json"]),
     ("sessions", &["tieline sessions", "tieline sessions --order client --limit 10"]),
+    ("cluster", &["tieline cluster", "tieline cluster --json | jq -r .role"]),
     ("sites", &["tieline sites", "tieline sites --watch", "tieline sites --json | jq 'select(.state == \"away\")'"]),
     ("busiest", &["tieline busiest --limit 5"]),
     ("derived", &["tieline derived", "tieline derived --json"]),

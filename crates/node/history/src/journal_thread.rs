@@ -2,17 +2,20 @@
 
 use crate::options::{Durability, HistoryOptions};
 use crate::queue::{Batch, NotRecorded, Noted, Queue, Receipt, bytes};
+use crate::replicate::{Placed, ReplicaKind, Replication};
 use crate::status::{Asked, Board, Disk, HistoryState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tieline_core::Storage;
-use tieline_journal::{Failure, Journal, JournalError, Sample, State, encode, encode_noted};
+use tieline_journal::{Failure, Journal, JournalError, Sample, State, begin_placed, encode, encode_noted};
 use tracing::{info, warn};
 
 /// A record ends with the update that reaches this.
 const RECORD_POINTS: usize = 8192;
 /// How often what was stored is let go when nothing else happens.
 const IDLE: Duration = Duration::from_secs(1);
+/// How often a leader's journal gets a record at least, so that its place in the log is not one that the log has removed.
+const SAY_EVERY: Duration = Duration::from_secs(60);
 
 pub(crate) struct JournalThread<S> {
     pub(crate) journal: Journal<S>,
@@ -25,6 +28,9 @@ pub(crate) struct JournalThread<S> {
     pub(crate) held_points: u64,
     pub(crate) retry_at: Option<Instant>,
     pub(crate) bytes: Vec<u8>,
+    /// The log of all members of a core, and the last place.
+    pub(crate) replication: Replication,
+    pub(crate) said_at: Instant,
 }
 
 impl<S: Storage> JournalThread<S> {
@@ -36,6 +42,7 @@ impl<S: Storage> JournalThread<S> {
             self.board.write(Disk::Journal, true);
             self.recover();
             self.handle(batches);
+            self.say_place();
             self.board.write(Disk::Journal, false);
             let (released, wanted) = self.board.wait(
                 Duration::ZERO,
@@ -71,6 +78,9 @@ impl<S: Storage> JournalThread<S> {
     /// Appends a record without samples, so that the segment before it can be removed.
     fn begin_segment(&mut self) -> Result<(), JournalError> {
         self.bytes.clear();
+        if self.replication.place > 0 {
+            begin_placed(self.replication.place, &mut self.bytes);
+        }
         encode(&[], &mut self.bytes);
         match self.journal.append(&self.bytes) {
             // The next record does it.
@@ -114,6 +124,10 @@ impl<S: Storage> JournalThread<S> {
         let (mut samples, mut weight, mut receipts) = (Vec::new(), 0, Vec::new());
         for batch in batches {
             let mut broken = None;
+            if !batch.placed.is_empty() {
+                broken = self.append(&mut samples, &mut receipts).and_then(|()| self.append_placed(batch.placed)).err();
+                weight = 0;
+            }
             for sample in batch.samples {
                 let bytes = bytes(&sample);
                 if samples.len() >= RECORD_POINTS || weight + bytes > self.options.record_bytes {
@@ -181,8 +195,47 @@ impl<S: Storage> JournalThread<S> {
         }
     }
 
-    /// Appends the record that `bytes` has.
+    /// Appends records that the log has, but for those that are here; the first that is refused ends it.
+    fn append_placed(&mut self, placed: Vec<Placed>) -> Result<(), NotRecorded> {
+        for Placed { place, record } in placed {
+            if place > self.replication.place {
+                self.bytes.clear();
+                begin_placed(place, &mut self.bytes);
+                self.bytes.extend_from_slice(&record);
+                self.append_here(0)?;
+                self.replication.place = place;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives an idle leader's journal a record.
+    fn say_place(&mut self) {
+        if self.replication.log.is_some() && self.retry_at.is_none() && self.said_at.elapsed() >= SAY_EVERY {
+            self.said_at = Instant::now();
+            self.bytes.clear();
+            encode(&[], &mut self.bytes);
+            if self.append_bytes(0).is_ok() {
+                self.commit(Instant::now());
+            }
+        }
+    }
+
+    /// Appends the record that `bytes` has, after the log where there is one.
     fn append_bytes(&mut self, points: u64) -> Result<(), NotRecorded> {
+        if let Some(log) = &self.replication.log {
+            let place = log.replicate(ReplicaKind::History, &self.bytes).map_err(NotRecorded::Failed)?;
+            let record = std::mem::take(&mut self.bytes);
+            begin_placed(place, &mut self.bytes);
+            self.bytes.extend_from_slice(&record);
+            self.append_here(points)?;
+            self.replication.place = place;
+            return Ok(());
+        }
+        self.append_here(points)
+    }
+
+    fn append_here(&mut self, points: u64) -> Result<(), NotRecorded> {
         let mut taken = self.journal.append(&self.bytes);
         if matches!(taken, Err(JournalError::Unsynced(_))) && self.journal.sync().is_ok() {
             taken = self.journal.append(&self.bytes);

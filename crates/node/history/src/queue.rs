@@ -1,5 +1,6 @@
 //! What waits for the journal thread.
 
+use crate::replicate::Placed;
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -61,6 +62,8 @@ pub(crate) struct Batch {
     pub(crate) receipt: Option<Receipt>,
     /// Records in their order, behind the samples: none without those before it.
     pub(crate) noted: Vec<Noted>,
+    /// Records that the log of all members has, in their order.
+    pub(crate) placed: Vec<Placed>,
 }
 
 impl Batch {

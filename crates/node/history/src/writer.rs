@@ -7,6 +7,7 @@ use crate::forward::{DATABASES_FOLDER, ForwardNotes, Forwarder, Forwarding};
 use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
 use crate::queue::{Batch, Noted, Queue, Receipt};
+use crate::replicate::{Placed, Replication};
 use crate::status::{Asked, Board, Disk, HistoryState, HistoryStatus};
 use crate::store::{Deleted, Deletion, Store, StoreError};
 use crate::store_thread::{StoreThread, utc};
@@ -100,6 +101,13 @@ impl HistoryHandle {
         self.queue.put(Batch { noted, ..Batch::default() });
     }
 
+    /// Records what the log of all members has, each a record of the journal, in their order; what is there is not recorded twice. The
+    /// receipt is called once, as in [`HistoryHandle::submit`].
+    pub fn submit_placed(&self, placed: Vec<Placed>, receipt: Receipt) {
+        self.board.takes();
+        self.queue.put(Batch { placed, receipt: Some(receipt), ..Batch::default() });
+    }
+
     /// Whether so many more updates with so many bytes would be taken now: to be asked before anything is done that must
     /// not be done without.
     #[must_use]
@@ -186,7 +194,20 @@ impl HistoryWriter {
         options: HistoryOptions,
         may_remove: MayRemove,
     ) -> Result<Self, HistoryError> {
-        Self::open_through(source, options, may_remove, |files| files)
+        Self::open_replicated(source, options, may_remove, Replication::default())
+    }
+
+    /// The same for a member of a core: each record has a place in the log of all members.
+    ///
+    /// # Errors
+    /// The folder, the journal or the store cannot be opened.
+    pub fn open_replicated(
+        source: &HistorySource,
+        options: HistoryOptions,
+        may_remove: MayRemove,
+        replication: Replication,
+    ) -> Result<Self, HistoryError> {
+        Self::open_with(source, options, (may_remove, replication), |files| files)
     }
 
     /// The same, with the files of the journal and of chunks reached through what `through` makes of their folders.
@@ -199,20 +220,40 @@ impl HistoryWriter {
         may_remove: MayRemove,
         through: impl Fn(FolderStorage) -> S,
     ) -> Result<Self, HistoryError> {
+        Self::open_with(source, options, (may_remove, Replication::default()), through)
+    }
+
+    fn open_with<S: Storage + Send + 'static>(
+        source: &HistorySource,
+        options: HistoryOptions,
+        (may_remove, replication): (MayRemove, Replication),
+        through: impl Fn(FolderStorage) -> S,
+    ) -> Result<Self, HistoryError> {
         let (data, live) = (source.data(), source.live().clone());
         let folder = data.join(JOURNAL_FOLDER);
         let [write, read] = [FolderStorage::open(&folder)?, FolderStorage::open(&folder)?].map(&through);
         let chunks = through(FolderStorage::open(&folder_of(data))?);
         let store = Columns::over(chunks, data, live, options.memory_bytes, options.file_bytes())?;
-        Self::over(write, read, Box::new(store), options, may_remove)
+        Self::over_replicated((write, read), Box::new(store), options, may_remove, replication)
     }
 
+    #[cfg(test)]
     pub(crate) fn over<S: Storage + Send + 'static>(
         write: S,
         read: S,
         store: Box<dyn Store>,
         options: HistoryOptions,
         may_remove: MayRemove,
+    ) -> Result<Self, HistoryError> {
+        Self::over_replicated((write, read), store, options, may_remove, Replication::default())
+    }
+
+    fn over_replicated<S: Storage + Send + 'static>(
+        (write, read): (S, S),
+        store: Box<dyn Store>,
+        options: HistoryOptions,
+        may_remove: MayRemove,
+        replication: Replication,
     ) -> Result<Self, HistoryError> {
         let stored = store.position();
         let (journal, found) = Journal::open(write, options.journal, stored, utc())?;
@@ -251,6 +292,8 @@ impl HistoryWriter {
             held_points: 0,
             retry_at: None,
             bytes: Vec::new(),
+            replication,
+            said_at: Instant::now(),
         };
         let handle = HistoryHandle { queue, board };
         let close_patience = options.close_patience;

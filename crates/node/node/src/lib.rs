@@ -16,6 +16,11 @@ pub mod access;
 pub mod backup;
 mod broker;
 mod bus;
+#[cfg_attr(
+    not(feature = "fabric"),
+    allow(dead_code, reason = "what is shown of members is there, and nobody writes it")
+)]
+mod cluster;
 pub mod config;
 mod control;
 mod edge;
@@ -32,5 +37,7 @@ pub use bus::reserved::REPLAY_PREFIX;
 pub use bus::{SessionOrder, load_config};
 pub use control::audit;
 pub use http::{history_edit_of, openapi, shown_history_edit, shown_history_stats};
-pub use node::{DeviceCounts, FolderLock, InProcessBroker, InProcessListener, Node, StartError, Waiting};
+pub use node::{
+    DeviceCounts, FolderLock, InProcessBroker, InProcessListener, MemberChange, MemberNode, Node, StartError, Waiting,
+};
 pub use sites::joining;

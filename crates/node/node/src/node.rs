@@ -5,11 +5,14 @@ mod folder;
 mod http_thread;
 mod in_process;
 mod joined;
+mod member;
+mod standby;
 mod start_error;
 mod upstream;
 
 pub use folder::FolderLock;
 pub use in_process::{InProcessBroker, InProcessListener, Waiting};
+pub use member::{MemberChange, MemberNode};
 pub use start_error::StartError;
 
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
@@ -20,10 +23,11 @@ use crate::bus::ownership::{lanes, unpublished};
 use crate::bus::reload::{FieldShards, KnownDevices, Reloader, ShardParts};
 use crate::bus::reserved::Reserved;
 use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Mirror, Receipt};
+use crate::cluster::ClusterBoard;
 use crate::config::{Config, MqttConfig, TopicRule};
-use crate::control::Commands;
 use crate::control::audit::AuditLog;
 use crate::control::state::{self, Record};
+use crate::control::{Commands, Fence, Tells};
 use crate::edge::EdgeThread;
 use crate::field::{DeviceTable, Positions, ShardChange};
 use crate::history::{HistoryOwner, Joined, OnChange, Recorder};
@@ -33,6 +37,7 @@ use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
 use http_thread::{listen_http, start_http};
 use joined::{JoinedOnBus, JoinedParts};
+use member::Leading;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -41,7 +46,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::{Filter, Now, Timestamp};
 use tieline_derived::Series;
-use tieline_history::{DerivedHandle, DerivedParts, DerivedWriter, EditLimits, HistorySource};
+use tieline_history::{DerivedHandle, DerivedParts, DerivedWriter, EditLimits, HistorySource, Replication};
 use tieline_ledger::Image;
 use tieline_net::{Clock, Counters, ShardThread, SocketShards};
 use tieline_poll::DeviceState;
@@ -88,17 +93,26 @@ impl Node {
     ///
     /// # Errors
     /// The folder, an address or a thread cannot be had; nothing runs then.
-    #[expect(clippy::too_many_lines, reason = "it names each part of a node once, in the order in which they start")]
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
+        Self::start_as(config, folder, Leading::default())
+    }
+
+    /// The same for a node that leads a core: what it keeps goes to the log of the core first.
+    ///
+    /// # Errors
+    /// The folder, an address or a thread cannot be had; nothing runs then.
+    #[expect(clippy::too_many_lines, reason = "it names each part of a node once, in the order in which they start")]
+    pub(crate) fn start_as(config: &Config, folder: &Path, leading: Leading) -> Result<Self, StartError> {
         let ((bus, inputs), clock, board) = (BusHandle::new(), Clock::start(), Arc::default());
         let (edge, sites) = (EdgeParts::of(&config.edge), JoinedParts::of(config, folder, &board));
         let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, source, history, traces, positions } =
-            open_data(config, folder, clock, &bus, sites.as_ref().map(JoinedParts::joined))?;
+            open_data(config, folder, (clock, &bus), sites.as_ref().map(JoinedParts::joined), &leading.replication)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let shards = worker_count(config.node.workers).min(config.devices.len());
         let change = DeviceTable::default().change_to(&config.devices, config.history.enabled, shards);
         let known = KnownDevices::of(change.table.devices());
-        let commands = commands_of(config, &change.table, audit, &bus)?.restored(clock.now(), control);
+        let tells = Tells { fence: leading.replication.log.clone().map(Fence), ..bus.tells() };
+        let commands = commands_of(config, &change.table, audit, tells)?.restored(clock.now(), control);
         let recorder = Recorder::new(&config.history, history.handle(), unpublished(&config.devices), bus.stored());
         let (mqtt_counters, field_counters) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
         let certificates = Arc::new(CertificateCache::default());
@@ -120,6 +134,7 @@ impl Node {
             wall: wall.clone(),
             shown: (edge.as_ref().map(EdgeParts::mirror), sites.as_ref().map(JoinedParts::on_bus)),
             sockets: socket_shards(config.node.workers),
+            cluster: leading.board.clone(),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let about = About {
@@ -140,6 +155,7 @@ impl Node {
             tls: Arc::clone(&certificates),
             is_edge: config.edge.is_some(),
             sites: board,
+            cluster: leading.board,
         };
         let shards_max = worker_count(config.node.workers);
         let (counters, lanes, shared) = (field_counters, bus.lanes(), Arc::clone(&certificates));
@@ -266,15 +282,16 @@ struct Data {
 fn open_data(
     config: &Config,
     folder: &Path,
-    clock: Clock,
-    bus: &BusHandle,
+    (clock, bus): (Clock, &BusHandle),
     joined: Option<Joined>,
+    replication: &Replication,
 ) -> Result<Data, StartError> {
     let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
     let lock = FolderLock::take(folder).map_err(data)?;
     let control = state::load(folder).map_err(|error| data(error.to_string()))?;
     let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
-    let (ledger, opened, image) = LedgerOwner::start(&config.mqtt, folder, clock, bus.clone()).map_err(data)?;
+    let (ledger, opened, image) =
+        LedgerOwner::start(&config.mqtt, folder, clock, bus.clone(), replication.log.clone()).map_err(data)?;
     let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());
     let last_ran = wall_clock::last_known(folder).or(alive);
     let wall = WallClock::new(clock, last_ran);
@@ -285,7 +302,7 @@ fn open_data(
     let may_remove = Arc::new(move || believed.doubt().is_none());
     let limits = EditLimits { of_topic: config.history.edits_per_topic_max, of_all: config.history.edits_max };
     let source = HistorySource::new(folder).with_edit_limits(limits);
-    let history = HistoryOwner::start(&config.history, &source, may_remove, on_change, joined);
+    let history = HistoryOwner::start(&config.history, &source, may_remove, on_change, joined, replication.clone());
     let history = history.map_err(|error| data(error.to_string()))?;
     let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
     let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
@@ -322,10 +339,10 @@ fn commands_of(
     config: &Config,
     table: &DeviceTable,
     audit: AuditLog,
-    bus: &BusHandle,
+    tells: Tells,
 ) -> Result<Commands<Answer>, StartError> {
     let placed = table.places().iter().map(|placed| (&placed.device, placed.shard));
-    Commands::new(config, placed, audit, bus.tells()).map_err(StartError::Control)
+    Commands::new(config, placed, audit, tells).map_err(StartError::Control)
 }
 
 /// Starts the field shards with their devices; the bus gets their senders.
@@ -397,6 +414,8 @@ struct Binding {
     shown: (Option<Mirror>, Option<JoinedOnBus>),
     /// Threads for the sockets of its clients.
     sockets: usize,
+    /// What is shown of the core that it leads.
+    cluster: Option<Arc<ClusterBoard>>,
 }
 
 fn start_bus(
@@ -412,7 +431,9 @@ fn start_bus(
     let body = move |shard: Rc<tieline_net::Shard>| async move {
         let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, .. } =
             binding;
-        let Binding { views, derived, pending: (opened, image), wall, shown: (mirror, sites), sockets, .. } = binding;
+        let Binding {
+            views, derived, pending: (opened, image), wall, shown: (mirror, sites), sockets, cluster, ..
+        } = binding;
         let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
             Ok(bound) => bound,
             Err(why) => return drop(report.send(Err(StartError::Listen { what: "mqtt", address: listen, why }))),
@@ -448,6 +469,7 @@ fn start_bus(
         if let Some(sites) = sites {
             sites.put(&mut bus);
         }
+        bus.set_cluster(cluster);
         bus.set_lanes(lanes);
         bus.set_rules(rules, config.series_bytes_max);
         // By a clock in doubt no time has passed while the node was not there.

@@ -1,4 +1,8 @@
-use crate::{Decoder, RecordError, Sample, decode, encode, encode_noted, note_of};
+use super::disk::Disk;
+use crate::{
+    Decoder, Journal, Limits, RecordError, Sample, Seq, begin_placed, decode, encode, encode_noted, find_last, note_of,
+    place_of,
+};
 use alloc::vec::Vec;
 use proptest::prelude::*;
 use tieline_core::{Body, Point, Quality, Timestamp, Topic, Update, Value};
@@ -132,4 +136,46 @@ fn a_point_of_a_steady_scan_costs_few_bytes() {
     let sizes = [&samples, &twice].map(|record| emit(record).len());
     assert!(sizes[0] < 15 * 1000, "with names: {}", sizes[0]);
     assert!(sizes[1] - sizes[0] < 9 * 1000 + 10, "without: {}", sizes[1] - sizes[0]);
+}
+
+/// A record with a place.
+fn placed(place: u64, note: &[u8]) -> Vec<u8> {
+    let mut record = Vec::new();
+    begin_placed(place, &mut record);
+    encode_noted(note, &[], &mut record);
+    record
+}
+
+#[test]
+fn a_record_with_a_place_is_read_without_it() {
+    let record = placed(9, b"n");
+    assert_eq!((place_of(&record), note_of(&record)), (Some(9), Some(&b"n"[..])));
+    assert_eq!(decode(&record).unwrap(), []);
+    let (mut plain, mut noted) = (Vec::new(), Vec::new());
+    encode(&[], &mut plain);
+    encode_noted(b"n", &[], &mut noted);
+    assert_eq!((place_of(&plain), place_of(&noted), place_of(b"\x03123")), (None, None, None));
+    assert_eq!(decode(&record[..9]), Err(RecordError::Truncated));
+}
+
+#[test]
+fn the_last_place_is_found_whatever_is_behind_it() {
+    let mut disk = Disk::new(1);
+    let limits = Limits { segment_bytes: 256, ..Limits::default() };
+    let mut plain = Vec::new();
+    encode(&[], &mut plain);
+    let (mut journal, _) = Journal::open(disk.clone(), limits, Seq(0), Timestamp::from_micros(1)).unwrap();
+    assert_eq!(find_last(&mut disk, place_of).unwrap(), None);
+    for place in 1..40 {
+        journal.append(&placed(place, b"")).unwrap();
+        journal.sync().unwrap();
+        assert_eq!(find_last(&mut disk, place_of).unwrap(), Some(place));
+    }
+    // Several segments without any.
+    for _ in 0..40 {
+        journal.append(&plain).unwrap();
+        journal.sync().unwrap();
+    }
+    assert!(journal.segments() > 4);
+    assert_eq!(find_last(&mut disk, place_of).unwrap(), Some(39));
 }

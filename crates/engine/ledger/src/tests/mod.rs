@@ -387,3 +387,15 @@ fn what_is_sent_in_order_is_said_once() {
     kept.records(1).for_each(|record| said_anew.handle_change(record));
     assert_eq!(unsent(&said_anew), [false, false, false, true]);
 }
+
+#[test]
+fn a_record_with_a_place_says_the_same() {
+    let mut record = Vec::new();
+    Record::begin(&mut record);
+    Record::Ended(7).emit(&mut record);
+    let placed = Record::placed(0x0102_0304_0506_0708, &record);
+    assert_eq!(placed[..9], [2, 8, 7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!((Record::place_of(&placed), Record::place_of(&record)), (Some(0x0102_0304_0506_0708), None));
+    assert_eq!(Record::parse_all(&placed).unwrap(), [Record::Ended(7)]);
+    assert!(Record::parse_all(&placed[..5]).is_err());
+}

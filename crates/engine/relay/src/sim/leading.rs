@@ -316,7 +316,7 @@ impl World {
         let term = writer.term();
         match event {
             WriterEvent::Begun { .. } => lead.handle_begun(self.now, term),
-            WriterEvent::Acknowledged { count } => {
+            WriterEvent::Acknowledged { count, .. } => {
                 lead.handle_acknowledged(self.now);
                 let (given, acknowledged) = node.given.entry(term).or_default();
                 let count = usize::try_from(count).unwrap();

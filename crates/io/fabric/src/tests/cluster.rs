@@ -67,7 +67,8 @@ fn nothing_is_lost_or_doubled_when_the_leader_of_the_log_is_killed() {
             ..FabricOptions::new("centre", servers.iter().map(Server::url).collect())
         };
         let fabric = Fabric::connect(options).await.unwrap();
-        let log_options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 3 };
+        let log_options =
+            LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 3, bytes_max: None };
         let log = until("the servers make a log", || async { fabric.log(log_options.clone()).await.ok() }).await;
         let leases = until("the servers make leases", || async { fabric.leases("LEADERS", 3).await.ok() }).await;
         let term = leases.write("core", Bytes::from_static(b"first"), None).await.unwrap();

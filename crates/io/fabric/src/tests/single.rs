@@ -119,7 +119,7 @@ fn a_log_takes_only_what_follows_its_last_message() {
     block_on(async {
         let Some(mut server) = Server::start(&folder, "").await else { return };
         let fabric = connect(&server, "centre").await;
-        let options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1 };
+        let options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1, bytes_max: None };
         let log = fabric.log(options.clone()).await.unwrap();
         assert_eq!(log.last().await.unwrap(), Last::default());
         let append = async |expected, term, body: &'static str| {
@@ -265,7 +265,7 @@ fn a_server_says_whether_it_keeps_logs() {
         let server = Server::start(&without, off).await.unwrap();
         let fabric = connect(&server, "north").await;
         assert!(!fabric.about().await.unwrap().keeps_logs);
-        let options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1 };
+        let options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1, bytes_max: None };
         assert!(fabric.log(options).await.is_err());
     });
 }

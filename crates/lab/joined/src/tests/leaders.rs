@@ -106,7 +106,7 @@ impl Node {
         let term = writer.term();
         match event {
             WriterEvent::Begun { .. } => self.lead.handle_begun(now, term),
-            WriterEvent::Acknowledged { count } => {
+            WriterEvent::Acknowledged { count, .. } => {
                 self.lead.handle_acknowledged(now);
                 self.seen.borrow_mut().acknowledged.insert(term, usize::try_from(count).unwrap());
             }
@@ -194,7 +194,7 @@ impl Node {
 
 async fn start(server: &Server, number: usize, clock: Clock, seen: &Rc<RefCell<Seen>>) -> tokio::task::JoinHandle<()> {
     let fabric = server.connect("centre").await;
-    let options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1 };
+    let options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1, bytes_max: None };
     let (log, leases) = (fabric.log(options).await.unwrap(), fabric.leases("LEADERS", 1).await.unwrap());
     let lead = Lead::new(clock.now().mono, &format!("node{number}"), LeadLimits::default(), number as u64);
     let asked = FuturesUnordered::new();
@@ -252,7 +252,7 @@ fn the_next_leader_goes_on_and_nothing_acknowledged_is_lost() {
         }
         nodes.iter().for_each(tokio::task::JoinHandle::abort);
         let fabric = server.connect("centre").await;
-        let options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1 };
+        let options = LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1, bytes_max: None };
         let found = read_all(&fabric.log(options).await.unwrap()).await;
         let seen = seen.borrow();
         for (term, count) in &seen.acknowledged {

@@ -12,10 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 const SOURCES: &str = "crates/node/node/src/";
 
 /// Its rooms, the lowest rank first. Rooms of one rank do not know each other.
-const ORDER: [&[&str]; 6] = [
+const ORDER: [&[&str]; 7] = [
     &["backup", "config", "wall_clock"],
     &["trace"],
     &["access", "control", "edge", "field", "history", "sites"],
+    &["cluster"],
     &["bus"],
     &["broker", "http"],
     &["node"],

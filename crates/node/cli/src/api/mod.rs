@@ -144,6 +144,12 @@ pub fn derived(args: &NodeArgs) -> Result<ExitCode> {
     print_list(args.json, &list_of(&answer, "series"), shown::derived)
 }
 
+/// The role of a node in its core.
+pub fn cluster(args: &NodeArgs) -> Result<ExitCode> {
+    let answer = ask(&args.node, "/v1/cluster", &[])?;
+    print(args.json, &answer, shown::cluster)
+}
+
 /// Sites of a centre.
 pub fn sites(args: &SitesArgs) -> Result<ExitCode> {
     let SitesArgs { node: NodeArgs { node, json }, watch } = args;

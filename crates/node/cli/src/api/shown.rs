@@ -63,6 +63,7 @@ pub(super) fn status(answer: &Json, out: Out<'_>) -> io::Result<()> {
             ("upstream", upstream),
             ("", refused),
             ("centre", centre(answer)),
+            ("cluster", leads(&answer["cluster"])),
             ("memory", bytes(&answer["process"]["memory_bytes"])),
             ("mqtt", plain(&answer["mqtt"])),
             ("http", plain(&answer["http"])),
@@ -107,6 +108,33 @@ fn centre(answer: &Json) -> String {
         return String::new();
     }
     format!("{}; {}, {} away", link(centre), count(whole(&centre["sites"]), "site"), centre["away"])
+}
+
+/// Who leads a core; nothing of a node that is in none.
+fn leads(cluster: &Json) -> String {
+    let (core, term) = (plain(&cluster["cluster"]), whole(&cluster["term"]));
+    match cluster["leader"].as_str() {
+        None if cluster.is_null() => String::new(),
+        None => format!("{core}: no leader is heard, the last term is {term}"),
+        Some(leader) => format!("{core}: {leader} leads in term {term}"),
+    }
+}
+
+pub(super) fn cluster(answer: &Json, out: Out<'_>) -> io::Result<()> {
+    let log = format!("message {} of {}", answer["applied"], answer["last"]);
+    let node = format!("{}, {}", plain(&answer["node"]), plain(&answer["role"]).replace('_', " "));
+    let changes = format!("elected {} times, stepped down {} times", answer["elections"], answer["depositions"]);
+    facts(
+        &[
+            ("core", leads(answer)),
+            ("reference", plain(&answer["reference"])),
+            ("this node", node),
+            ("", plain(&answer["trouble"])),
+            ("log", log),
+            ("changes", changes),
+        ],
+        out,
+    )
 }
 
 pub(super) fn health(answer: &Json, out: Out<'_>) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! `tieline run`: a node until it is asked to stop.
 
 pub mod args;
+mod member;
 
 use crate::signals::Signals;
 use anyhow::{Context, Result, anyhow, bail};
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tieline_node::config::{self, Config};
 use tieline_node::joining::FabricFiles;
-use tieline_node::{DeviceCounts, Node, StartError, load_config};
+use tieline_node::{DeviceCounts, MemberNode, Node, StartError, load_config};
 use tieline_outstation::Demo;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -36,6 +37,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let demo = demo.transpose().context("the demo cannot start")?;
     let mut config = read_config(args, demo.as_ref(), &data)?;
     override_addresses(&mut config, args)?;
+    if let Some(member) = MemberNode::start(&config, &data).map_err(told)? {
+        return member::run(member, signals, (args.json, &config, &data));
+    }
     let node = Node::start(&config, &data).map_err(told)?;
     if args.json {
         announce(&node, &config, &data)?;

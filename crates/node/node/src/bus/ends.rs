@@ -1,8 +1,8 @@
 //! Reasons why clients were refused or disconnected.
 
-use super::state::Bus;
+use super::state::{Bus, Subscriber};
 use std::collections::BTreeMap;
-use tieline_mqtt::{EndCause, ReasonCode};
+use tieline_mqtt::{EndCause, ReasonCode, Text};
 
 /// What was counted, beside [`super::BusCounters`].
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,18 @@ impl Bus {
             EndCause::Client(_) | EndCause::Lost => return,
         };
         *self.ends.by_reason.entry(reason).or_default() += 1;
+    }
+
+    /// Sends all clients to another server, with its address where that is known.
+    pub fn send_elsewhere(&self, reference: Option<&str>) {
+        let reference = reference.map(Text::truncated);
+        for (_, subscriber) in &self.subscribers {
+            let Subscriber::Client(client) = subscriber else { continue };
+            match &reference {
+                Some(reference) => client.session.send(|wire, _| wire.mqtt.redirect(reference, false)),
+                None => client.disconnect(ReasonCode::UseAnotherServer, "this node leads no longer"),
+            }
+        }
     }
 
     /// Counts a connection that ended.

@@ -311,6 +311,7 @@ impl BusHandle {
                 let tell = move |bus: &mut Bus, now| bus.commands.handle_written(now, number, is_durable);
                 written.tell_blocking(BusInput::Call(Box::new(tell)));
             }),
+            fence: None,
         }
     }
 

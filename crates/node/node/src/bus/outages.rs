@@ -219,6 +219,7 @@ impl World {
             journal: Some(journal),
             open: Box::new(|| Err(StorageError { kind: StorageErrorKind::Io, message: "it is open".into() })),
             durability: Durability::Synced,
+            log: None,
             orders: channel().1,
             tell: Box::new(move |news| tell.send(news).unwrap()),
             now: Box::new(move || now.utc),

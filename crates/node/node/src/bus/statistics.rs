@@ -4,7 +4,9 @@
 
 use super::state::{Bus, Subscriber};
 use super::system_topics::LOADS;
+use crate::cluster::ClusterBoard;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Instant, Now};
 use tieline_net::Traffic;
@@ -32,6 +34,8 @@ pub struct Statistics {
     pub(super) clients_max: usize,
     /// In the order of their names.
     pub(super) loads: [Load; LOADS.len()],
+    /// What is shown of the core that this node leads.
+    pub(super) cluster: Option<Arc<ClusterBoard>>,
     /// What `$SYS` shows.
     pub(super) shown: HashMap<String, String>,
     /// When the first look was.
@@ -145,6 +149,7 @@ impl Default for Statistics {
             busy_of: 0,
             clients_max: 0,
             loads: [Load::default(); LOADS.len()],
+            cluster: None,
             shown: HashMap::new(),
             began: None,
         }
@@ -169,6 +174,11 @@ impl Statistics {
 
 impl Bus {
     /// Sets how often `$SYS` is published; zero is never.
+    /// Sets what is shown of the core that this node leads.
+    pub fn set_cluster(&mut self, board: Option<Arc<ClusterBoard>>) {
+        self.statistics.cluster = board;
+    }
+
     pub fn set_sys_interval(&mut self, interval: Duration) {
         self.statistics.interval = interval;
     }

@@ -31,6 +31,7 @@ impl Bus {
         self.look_at_loads(passed);
         let mut values = self.broker_values(now.mono);
         values.extend(self.node_values(now.mono));
+        values.extend(self.cluster_values());
         for (load, name) in self.statistics.loads.iter().zip(LOADS) {
             let averages = load.per_minute.iter().zip(MINUTES);
             let named = |(average, minutes)| (format!("broker/load/{name}/{minutes}min"), format!("{average:.2}"));
@@ -92,6 +93,20 @@ impl Bus {
             ("version", concat!("tieline version ", env!("CARGO_PKG_VERSION")).to_owned()),
         ];
         counts.into_iter().map(|(name, value)| (format!("broker/{name}"), value)).collect()
+    }
+
+    /// What there is of the core that this node leads.
+    fn cluster_values(&self) -> Values {
+        let Some(seen) = self.statistics.cluster.as_ref().map(|board| board.look()) else { return Values::new() };
+        let leader = seen.leader.map(|leader| leader.name).unwrap_or_default();
+        let values = [
+            ("role", seen.role.name().to_owned()),
+            ("leader", leader),
+            ("term", seen.term.to_string()),
+            ("log/last", seen.last.to_string()),
+            ("elections", seen.elections.to_string()),
+        ];
+        values.into_iter().map(|(name, value)| (format!("cluster/{name}"), value)).collect()
     }
 
     /// What is ours.

@@ -8,7 +8,7 @@ use super::database::{DatabaseConfig, read_databases};
 use super::derived::{Beside, read_derived};
 use super::device::{DeviceConfig, PointLists, Shared, read_device};
 use super::edge::{EdgeConfig, read_edge};
-use super::fabric::{CentreConfig, FabricConfig, SiteConfig, read_joined};
+use super::fabric::{CentreConfig, FabricConfig, SiteConfig, check_joined, read_joined};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::protocol::Protocol;
@@ -223,7 +223,6 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
     let derived = root.array(doc, "derived");
     let edge = if root.has("edge") { read_edge(root.section(doc, "edge"), doc, folder, &node.name) } else { None };
     let (fabric, site, centre) = read_joined(&mut root, doc, folder, &node.name);
-    let is_joined = [("site", site.is_some()), ("centre", centre.is_some())].into_iter().find(|(_, is)| *is);
     let mut config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
@@ -244,10 +243,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         devices: read_devices(root.section(doc, "device"), doc, folder, &shared),
     };
     let beside = Beside { history: &config.history, views: &config.views, devices: &config.devices };
-    if let Some((key, _)) = is_joined.filter(|_| !config.history.enabled) {
-        let found = format!("history.enabled = false and [{key}]");
-        doc.report(root.value_at(key), key, found, "history.enabled = true: what is recorded goes up".to_owned());
-    }
+    check_joined(&root, doc, &config);
     config.derived = read_derived(derived, doc, beside, checks);
     root.finish(doc);
     config

@@ -1,11 +1,11 @@
-//! `[fabric]`, `[site]`, `[centre]`: sites whose history goes to a centre, over servers of NATS.
+//! `[fabric]`, `[site]`, `[centre]`, `[cluster]`: sites whose history goes to a centre, and nodes of which one leads, over servers of NATS.
 
 use super::Config;
 use super::parse;
 use super::reader::{Document, Expected, Section};
 use super::settings::{
-    CENTRE_REQUESTS_MAX, CENTRE_SILENCE, CENTRE_SITE_BYTES_MAX, CENTRE_SITES_MAX, FABRIC_CLOCK_OFFSET_MAX,
-    SITE_WAITING_BYTES_MAX,
+    CENTRE_REQUESTS_MAX, CENTRE_SILENCE, CENTRE_SITE_BYTES_MAX, CENTRE_SITES_MAX, CLUSTER_SILENCE,
+    CLUSTER_STREAM_BYTES_MAX, FABRIC_CLOCK_OFFSET_MAX, SITE_WAITING_BYTES_MAX,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,6 +34,21 @@ pub struct FabricConfig {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// The clock of a site may differ from that of the centre by so much.
     pub clock_offset_max: Duration,
+    /// `[cluster]`; none where the node has no standbys.
+    pub cluster: Option<ClusterConfig>,
+}
+
+/// Nodes of which one leads, and the others take over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// The name of all of them together: their log and their lease are found by it.
+    pub name: String,
+    /// Where clients reach this node by MQTT, as it is told to those of other members; none: where MQTT listens, unless that is any address.
+    pub reference: Option<String>,
+    /// Bytes of the log.
+    pub stream_bytes_max: u64,
+    /// How long a standby waits for a sign of the leader.
+    pub silence: Duration,
 }
 
 /// As whom a node comes to the servers.
@@ -132,7 +147,8 @@ pub(super) fn read_joined(
 ) -> (Option<FabricConfig>, Option<SiteConfig>, Option<CentreConfig>) {
     let has = |name| root.has(name);
     let (has_fabric, has_site, has_centre) = (has("fabric"), has("site"), has("centre"));
-    for (is_there, key) in [(has_site, "site"), (has_centre, "centre")] {
+    let has_cluster = has("cluster");
+    for (is_there, key) in [(has_site, "site"), (has_centre, "centre"), (has_cluster, "cluster")] {
         if is_there && !has_fabric {
             let expected = "[fabric] with the servers besides".to_owned();
             doc.report(root.value_at(key), key, format!("[{key}] alone"), expected);
@@ -142,11 +158,17 @@ pub(super) fn read_joined(
         let found = "[site] and [centre] in one node".to_owned();
         doc.report(root.value_at("centre"), "centre", found, "one of them".to_owned());
     }
+    for other in ["site", "centre", "edge"].into_iter().filter(|other| has_cluster && has(other)) {
+        let found = format!("[cluster] and [{other}] in one node");
+        doc.report(root.value_at("cluster"), "cluster", found, "one of them".to_owned());
+    }
     if has_fabric && !HAS_FABRIC {
         let found = "[fabric], which this binary was built without".to_owned();
         doc.report(root.value_at("fabric"), "fabric", found, "a binary with the feature fabric".to_owned());
     }
-    let fabric = if has_fabric { read_fabric(root.section(doc, "fabric"), doc, folder) } else { None };
+    let mut fabric = if has_fabric { read_fabric(root.section(doc, "fabric"), doc, folder) } else { None };
+    let cluster = if has_cluster { read_cluster(root.section(doc, "cluster"), doc) } else { None };
+    fabric.iter_mut().for_each(|fabric| fabric.cluster.clone_from(&cluster));
     let site = if has_site { read_site(root.section(doc, "site"), doc, name) } else { None };
     let centre = if has_centre { Some(read_centre(root.section(doc, "centre"), doc, folder)) } else { None };
     (fabric, site, centre)
@@ -193,7 +215,58 @@ fn read_fabric(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Opt
         (None, None, None) => FabricAccess::Open,
     };
     let identity = certificate.zip(key);
-    Some(FabricConfig { servers: servers?, access, is_tls, authorities, identity, clock_offset_max })
+    Some(FabricConfig { servers: servers?, access, is_tls, authorities, identity, clock_offset_max, cluster: None })
+}
+
+/// What tables of this file need of others.
+pub(super) fn check_joined(root: &Section<'_>, doc: &mut Document<'_>, config: &Config) {
+    let is_joined = [("site", config.site.is_some()), ("centre", config.centre.is_some())];
+    if let Some((key, _)) = is_joined.into_iter().find(|(_, is)| *is).filter(|_| !config.history.enabled) {
+        let found = format!("history.enabled = false and [{key}]");
+        doc.report(root.value_at(key), key, found, "history.enabled = true: what is recorded goes up".to_owned());
+    }
+    let has_cluster = config.fabric.as_ref().is_some_and(|fabric| fabric.cluster.is_some());
+    if has_cluster && !config.history.databases.is_empty() {
+        let found = "[cluster] and [[history.database]]".to_owned();
+        let expected = "one of them: what a database has is known by the journal of one member".to_owned();
+        doc.report(root.value_at("cluster"), "cluster", found, expected);
+    }
+    if has_cluster && config.mqtt.durability.is_none() {
+        let expected =
+            "mqtt.durability = \"synced\" or \"written\": what standbys take over is what is kept".to_owned();
+        doc.report(
+            root.value_at("cluster"),
+            "cluster",
+            "[cluster] and mqtt.durability = \"memory\"".to_owned(),
+            expected,
+        );
+    }
+}
+
+fn read_cluster(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<ClusterConfig> {
+    let name = s.required(doc, "name", CLUSTER_NAME, read_cluster_name);
+    let reference = s.optional(doc, "reference", read_reference);
+    let (stream_bytes_max, silence) = (CLUSTER_STREAM_BYTES_MAX.read(&mut s, doc), CLUSTER_SILENCE.read(&mut s, doc));
+    s.finish(doc);
+    Some(ClusterConfig { name: name?, reference, stream_bytes_max, silence })
+}
+
+const CLUSTER_NAME: &str = "a name of 1 to 32 letters, digits, - and _, the same in all members, as in \"core\"";
+const REFERENCE: &str = "HOST:PORT, where clients reach the MQTT listener of this node, as in \"core-a.example:1883\"";
+
+fn read_cluster_name(value: &DeValue<'_>) -> Result<String, Expected> {
+    let name = parse::text(value)?;
+    let is_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let is_name = (1..=32).contains(&name.len()) && name.chars().all(is_char);
+    if is_name { Ok(name) } else { Err(CLUSTER_NAME.to_owned()) }
+}
+
+fn read_reference(value: &DeValue<'_>) -> Result<String, Expected> {
+    let reference = parse::text(value)?;
+    let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '[' | ']');
+    let port = reference.rsplit_once(':').map(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    let is_reference = port == Some(true) && reference.len() <= 255 && reference.chars().all(is_host);
+    if is_reference { Ok(reference) } else { Err(REFERENCE.to_owned()) }
 }
 
 fn read_site(mut s: Section<'_>, doc: &mut Document<'_>, node: &str) -> Option<SiteConfig> {
@@ -324,5 +397,11 @@ mod tests {
         check(&format!("{SERVER}[centre]\nprefix='sites'\n"), "ends with /");
         check(&format!("{SERVER}[centre]\nprefix='$sites/'\n"), "ends with /");
         check(&format!("{SERVER}[site]\n[history]\nenabled=false\n"), "history.enabled");
+        check("[cluster]\nname='core'\n", "[fabric] with the servers besides");
+        check(&format!("{SERVER}[cluster]\n"), "cluster.name");
+        check(&format!("{SERVER}[cluster]\nname='a.b'\n"), "cluster.name");
+        check(&format!("{SERVER}[cluster]\nname='a'\nreference='host'\n"), "cluster.reference");
+        check(&format!("{SERVER}[cluster]\nname='a'\n[centre]\n"), "one of them");
+        check(&format!("{SERVER}[cluster]\nname='a'\n[mqtt]\ndurability='memory'\n"), "mqtt.durability");
     }
 }

@@ -50,7 +50,7 @@ pub use database::{DatabaseConfig, DatabaseServer, ServerAccess, VICTORIA};
 pub use device::{DeviceConfig, Numbered, Priority, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use edge::{EdgeConfig, Upstream};
-pub use fabric::{CentreConfig, FabricAccess, FabricConfig, SiteCommands, SiteConfig, is_site_name};
+pub use fabric::{CentreConfig, ClusterConfig, FabricAccess, FabricConfig, SiteCommands, SiteConfig, is_site_name};
 pub use goose::{GooseConfig, GooseRole, values_of};
 pub use hub::{BacnetHub, HubUrl};
 pub use iec104::Iec104Config;

@@ -117,6 +117,10 @@ pub const EDGE_SILENCE: Span = Span::new("silence", 10_000, 2000, 600_000);
 pub const FABRIC_CLOCK_OFFSET_MAX: Span = Span::new("clock_offset_max", 1000, 10, 3_600_000);
 /// `site.waiting_bytes_max`.
 pub const SITE_WAITING_BYTES_MAX: Size = Size::new("waiting_bytes_max", 8 << 30, 1 << 20, 1 << 50);
+/// `cluster.stream_bytes_max`.
+pub const CLUSTER_STREAM_BYTES_MAX: Size = Size::new("stream_bytes_max", 2 << 30, 64 << 20, 1 << 50);
+/// `cluster.silence`.
+pub const CLUSTER_SILENCE: Span = Span::new("silence", 400, 100, 60_000);
 /// `centre.sites_max`.
 pub const CENTRE_SITES_MAX: Count = Count::new("sites_max", 1000, 1, 10_000);
 /// `centre.site_bytes_max`.

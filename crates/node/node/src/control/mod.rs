@@ -44,6 +44,7 @@ use tieline_control::{
     Pattern, PointError,
 };
 use tieline_core::{CommandOutcome, DeviceId, Instant, Now, Point, Refusal, Topic, Value};
+use tieline_history::{ReplicaKind, Replicate};
 
 /// How a double-bit input shows that it is off (IEEE 1815 group 3).
 const DOUBLE_OFF: i64 = 1;
@@ -67,6 +68,25 @@ pub struct Tells {
     pub unsent: Unsent,
     /// Of what waits for the disk.
     pub written: Written,
+    /// The log of the core that this node leads: no command goes out that it has no record of, so none of a node that leads no longer.
+    pub fence: Option<Fence>,
+}
+
+/// What a command of a core with standbys must pass.
+#[derive(Clone)]
+pub struct Fence(pub Arc<dyn Replicate>);
+
+impl Fence {
+    /// Whether this node leads: the log has taken a record of so many commands. It waits for that.
+    fn lets(&self, commands: usize) -> bool {
+        self.0.replicate(ReplicaKind::Commands, commands.to_string().as_bytes()).is_ok()
+    }
+}
+
+impl std::fmt::Debug for Fence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fence")
+    }
 }
 
 /// Where a device is served, and what it is called.

@@ -163,7 +163,9 @@ impl<A> Commands<A> {
             if is_told || (has_state && !durable) {
                 (tells.written)(number, durable);
             }
-            routed.into_iter().for_each(|(dispatch, sender)| forward(dispatch, sender, durable, &tells));
+            let is_let =
+                routed.is_empty() || !durable || tells.fence.as_ref().is_none_or(|fence| fence.lets(routed.len()));
+            routed.into_iter().for_each(|(dispatch, sender)| forward(dispatch, sender, (durable, is_let), &tells));
         };
         let waits = is_told || has_state || !dispatches.is_empty();
         let afterwards: Option<audit::Afterwards> = waits.then(|| Box::new(afterwards) as _);
@@ -228,11 +230,15 @@ impl<A> Commands<A> {
 type Sent = (CommandSender, u32);
 
 /// Sends a command once its records are durable; on the audit log's thread.
-fn forward(dispatch: Dispatch, sender: Option<Sent>, durable: bool, tells: &Tells) {
+fn forward(dispatch: Dispatch, sender: Option<Sent>, (durable, is_let): (bool, bool), tells: &Tells) {
     let (device, command_id) = (dispatch.device, dispatch.command_id.0);
-    if !sender.is_some_and(|(sender, revision)| durable && sender(dispatch, revision)) {
-        (tells.unsent)(device, command_id, no_audit());
+    if !sender.is_some_and(|(sender, revision)| durable && is_let && sender(dispatch, revision)) {
+        (tells.unsent)(device, command_id, if is_let { no_audit() } else { not_leader() });
     }
+}
+
+fn not_leader() -> Refusal {
+    Refusal::new("not_leader", "this node does not lead its core any longer: ask the one that does".to_owned())
 }
 
 fn no_audit() -> Refusal {

@@ -50,6 +50,7 @@ impl World {
         let tells = Tells {
             unsent: Arc::new(move |device, id, why| drop(unsent.send(Said::Unsent(device, id, why)))),
             written: Arc::new(move |number, ok| drop(written.send(Said::Written(number, ok)))),
+            fence: None,
         };
         let commands = Commands::new(&config, devices.iter().map(|device| (device, 0)), audit, tells).unwrap();
         let mut commands = commands.restored(at(ms), state::load(folder).unwrap());

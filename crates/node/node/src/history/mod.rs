@@ -4,5 +4,5 @@ mod databases;
 mod owner;
 mod recorder;
 
-pub use owner::{HistoryOwner, Joined, OnChange};
+pub use owner::{HistoryOwner, Joined, OnChange, options_of};
 pub use recorder::{Recorder, Stored};

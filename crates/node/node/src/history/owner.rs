@@ -14,7 +14,7 @@ use tieline_core::StorageErrorKind;
 use tieline_history::JournalFeed;
 use tieline_history::{
     DATABASES_FOLDER, HistoryError, HistoryHandle, HistoryOptions, HistorySource, HistoryState, HistoryWriter,
-    MayRemove, Retention, StoreError,
+    MayRemove, Replication, Retention, StoreError,
 };
 use tieline_journal::Limits;
 use tokio::sync::mpsc;
@@ -69,27 +69,15 @@ impl HistoryOwner {
         may_remove: MayRemove,
         on_change: OnChange,
         joined: Option<Joined>,
+        replication: Replication,
     ) -> Result<Self, HistoryError> {
         if !config.enabled {
             return Ok(Self::Off);
         }
-        let default = HistoryOptions::default();
-        let databases_bytes = if config.databases.is_empty() { 0 } else { config.databases_bytes_max };
-        let options = HistoryOptions {
-            durability: config.durability,
-            journal: Limits {
-                total_bytes: config.journal_bytes_max,
-                kept_bytes: databases_bytes.max(joined.as_ref().map_or(0, |joined| joined.kept_bytes)),
-                ..Limits::default()
-            },
-            retention: Retention { age: config.keep, bytes: config.store_bytes_max },
-            memory_bytes: config.memory_bytes_max,
-            record_bytes: joined.as_ref().map_or(default.record_bytes, |joined| joined.record_bytes),
-            ..default
-        };
+        let options = options_of(config, joined.as_ref());
         source.set_rules(config.retention.clone());
         let databases = config.databases.clone();
-        let error = match open(source, (options, &may_remove), &databases, joined.as_ref()) {
+        let error = match open(source, (options, &may_remove, &replication), &databases, joined.as_ref()) {
             Ok(writer) => return Ok(Self::Open(writer)),
             Err(error @ HistoryError::Store(StoreError::Newer(_))) => return Err(error),
             Err(error) => error,
@@ -98,7 +86,7 @@ impl HistoryOwner {
         tracing::warn!(%error, "history cannot be opened; the node goes on without and tries again");
         let (stop, stopped) = sync_channel(0);
         let (source, known) = (source.clone(), state.clone());
-        let open = move || open(&source, (options, &may_remove), &databases, joined.as_ref());
+        let open = move || open(&source, (options, &may_remove, &replication), &databases, joined.as_ref());
         let body = move || open_when_possible(open, known, &on_change, &stopped);
         let thread = std::thread::Builder::new().name("history-open".to_owned()).spawn(body)?;
         Ok(Self::Opening(Opening { state, stop: Some(stop), thread: Some(thread) }))
@@ -126,14 +114,32 @@ impl Drop for Opening {
     }
 }
 
+/// How history is kept by a configuration, with what another reader of the journal needs.
+pub fn options_of(config: &HistoryConfig, joined: Option<&Joined>) -> HistoryOptions {
+    let default = HistoryOptions::default();
+    let databases_bytes = if config.databases.is_empty() { 0 } else { config.databases_bytes_max };
+    HistoryOptions {
+        durability: config.durability,
+        journal: Limits {
+            total_bytes: config.journal_bytes_max,
+            kept_bytes: databases_bytes.max(joined.map_or(0, |joined| joined.kept_bytes)),
+            ..Limits::default()
+        },
+        retention: Retention { age: config.keep, bytes: config.store_bytes_max },
+        memory_bytes: config.memory_bytes_max,
+        record_bytes: joined.map_or(default.record_bytes, |joined| joined.record_bytes),
+        ..default
+    }
+}
+
 /// Opens history, and begins to write it to databases.
 fn open(
     source: &HistorySource,
-    (options, may_remove): (HistoryOptions, &MayRemove),
+    (options, may_remove, replication): (HistoryOptions, &MayRemove, &Replication),
     databases: &[DatabaseConfig],
     joined: Option<&Joined>,
 ) -> Result<HistoryWriter, HistoryError> {
-    let mut writer = HistoryWriter::open_guarded(source, options, Arc::clone(may_remove))?;
+    let mut writer = HistoryWriter::open_replicated(source, options, Arc::clone(may_remove), replication.clone())?;
     if !databases.is_empty() {
         let folder = source.data().join(DATABASES_FOLDER);
         writer.forward(source, databases.iter().map(|config| forwarding_of(config, &folder)).collect())?;

@@ -109,7 +109,9 @@ pub(super) fn status_of(reason: &str, maybe_operated: bool) -> StatusCode {
         "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" | "batch_empty" | "batch_too_large" => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
-        "away" | "no_audit" | "connection_lost" | "reconfigured" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
+        "away" | "no_audit" | "not_leader" | "connection_lost" | "reconfigured" | "stopping" => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         "timeout" => StatusCode::GATEWAY_TIMEOUT,
         _ if maybe_operated => StatusCode::GATEWAY_TIMEOUT,
         _ => StatusCode::CONFLICT,

@@ -10,6 +10,7 @@ mod arguments;
 mod authorization;
 mod backups;
 mod clock;
+mod cluster;
 mod command;
 mod compress;
 mod console;
@@ -47,6 +48,7 @@ mod upstream;
 mod values;
 mod wrong_port;
 
+pub use cluster::serve_standby;
 pub use history_edits::{history_edit_of, shown_history_edit};
 pub use history_stats::shown_history_stats;
 pub use routes::openapi;
@@ -57,6 +59,7 @@ use self::status::KnownHealth;
 use crate::access::{Authenticator, Entrance};
 use crate::bus::BusHandle;
 use crate::bus::reload::{KnownDevices, Reloader};
+use crate::cluster::ClusterBoard;
 use crate::config::HttpConfig;
 use crate::sites::SitesBoard;
 use crate::sites::joining::Joining;
@@ -140,6 +143,8 @@ pub struct About {
     pub is_edge: bool,
     /// What is shown of sites and the centre.
     pub sites: Arc<SitesBoard>,
+    /// What is shown of the core that it leads; none where it is alone.
+    pub cluster: Option<Arc<ClusterBoard>>,
 }
 
 fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {

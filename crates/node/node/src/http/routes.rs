@@ -6,9 +6,9 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, command, console, control, derived, devices, history, history_compaction, history_deletion,
-    history_edits, history_import, history_states, history_stats, history_tail, joining, metrics, reload, sessions,
-    sites, status, topics, trace, values,
+    access, backups, clock, cluster, command, console, control, derived, devices, history, history_compaction,
+    history_deletion, history_edits, history_import, history_states, history_stats, history_tail, joining, metrics,
+    reload, sessions, sites, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -232,6 +232,7 @@ fn of_control(routes: Routes<Protected>) -> Routes<Protected> {
 fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
     routes
         .get("/v1/status", status::status, Op::new("status", "Get the state and the counters of the node"))
+        .get("/v1/cluster", cluster::cluster, Op::new("cluster", "Get the role of this node in its core, the leader and the log"))
         .get("/v1/sites", sites::list, Op::new("sites", "List sites whose history comes to this node"))
         .get("/v1/sessions", sessions::sessions, Op::new("sessions", "List connected MQTT clients"))
         .get(

@@ -4,6 +4,7 @@ use super::App;
 use super::access::Caller;
 use super::authorization::{Authenticated, Public};
 use super::body::Answer;
+use super::cluster::{self, ClusterShown};
 use super::databases::{self, DatabaseShown};
 use super::edge::{self, EdgeShown};
 use super::problem::Problem;
@@ -180,6 +181,9 @@ pub struct Status {
     /// Only on a centre
     #[serde(skip_serializing_if = "Option::is_none")]
     centre: Option<CentreShown>,
+    /// Only in a core with standbys
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<ClusterShown>,
     totals: Totals,
     lag: LagShown,
     process: Process,
@@ -277,6 +281,7 @@ pub async fn status(authenticated: Authenticated) -> Result<Answer<Status>, Prob
         edge: seen.mirror.as_ref().map(EdgeShown::of),
         site: sites::link_of(&authorized.app),
         centre: sites::centre_of(&authorized.app),
+        cluster: cluster::shown(&authorized.app),
         totals: totals(&seen, &about.mqtt),
         lag: LagShown {
             sessions: seen.lag.sessions,

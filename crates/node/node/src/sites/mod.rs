@@ -24,7 +24,7 @@ mod calls;
 #[cfg(feature = "fabric")]
 mod centre;
 #[cfg(feature = "fabric")]
-mod connect;
+pub(crate) mod connect;
 #[cfg(feature = "fabric")]
 mod files;
 #[cfg(feature = "fabric")]

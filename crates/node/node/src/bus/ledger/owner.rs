@@ -7,11 +7,12 @@ use crate::bus::BusHandle;
 use crate::config::MqttConfig;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tieline_core::{StorageError, StorageErrorKind, Timestamp};
-use tieline_history::HUNG_AFTER;
+use tieline_history::{HUNG_AFTER, Replicate};
 use tieline_journal::{Fault, Item, Journal, Limits, Reader, Seq};
 use tieline_ledger::{Image, Replay};
 use tieline_net::Clock;
@@ -54,6 +55,7 @@ impl LedgerOwner {
         folder: &Path,
         clock: Clock,
         bus: BusHandle,
+        log: Option<Arc<dyn Replicate>>,
     ) -> Result<(Self, Option<Opened>, Image), String> {
         let Some(durability) = config.durability else {
             return Ok((Self { thread: None }, None, Image::default()));
@@ -72,6 +74,7 @@ impl LedgerOwner {
             journal,
             open,
             durability,
+            log,
             orders,
             tell: Box::new(move |news: News| {
                 let _ = beat.try_send(());

@@ -3,10 +3,11 @@
 //! A batch is one record of the journal and has a sync of its own, so that what a power cut may tear is the last record,
 //! and never one before it.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tieline_core::{Storage, StorageError, Timestamp};
-use tieline_history::Durability;
+use tieline_history::{Durability, ReplicaKind, Replicate};
 use tieline_journal::{Journal, JournalError, Limits, Seq};
 use tieline_ledger::Record;
 use tracing::{info, warn};
@@ -63,6 +64,8 @@ pub(crate) struct Writer<S> {
     pub(crate) journal: Option<Journal<S>>,
     pub(crate) open: Open<S>,
     pub(crate) durability: Durability,
+    /// The log of all members of a core, which has each batch first.
+    pub(crate) log: Option<Arc<dyn Replicate>>,
     /// None is the last.
     pub(crate) orders: Receiver<Option<Batch>>,
     pub(crate) tell: Box<dyn Fn(News) + Send>,
@@ -152,7 +155,11 @@ impl<S: Storage> Writer<S> {
             self.journal = Some((self.open)()?);
         }
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        let seq = journal.append(&batch.bytes)?;
+        let kind = ReplicaKind::Ledger { begins: batch.begins, ends: batch.ends };
+        let seq = match &self.log {
+            Some(log) => journal.append(&replicated(&**log, kind, &batch.bytes)?)?,
+            None => journal.append(&batch.bytes)?,
+        };
         if self.durability == Durability::Synced {
             journal.sync()?;
         } else {
@@ -206,10 +213,21 @@ impl<S: Storage> Writer<S> {
         let mut bytes = Vec::new();
         Record::begin(&mut bytes);
         Record::Alive((self.now)()).emit(&mut bytes);
+        if let Some(log) = &self.log {
+            let kind = ReplicaKind::Ledger { begins: false, ends: false };
+            let Ok(placed) = replicated(&**log, kind, &bytes) else { return };
+            bytes = placed;
+        }
         if let Some(journal) = &mut self.journal
             && journal.append(&bytes).is_ok()
         {
             let _ = journal.sync();
         }
     }
+}
+
+/// Has the log take a record, and gives it with its place there.
+fn replicated(log: &dyn Replicate, kind: ReplicaKind, record: &[u8]) -> Result<Vec<u8>, Trouble> {
+    let place = log.replicate(kind, record).map_err(|why| Trouble { full: false, why })?;
+    Ok(Record::placed(place, record))
 }

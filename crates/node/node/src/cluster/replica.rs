@@ -1,0 +1,171 @@
+//! The data folder of a standby: what the log says is written into its ledger and its journal, so that a node can start on it at any
+//! time as after a restart.
+
+use super::ClusterParts;
+use super::parts::{Joiner, Taken, place};
+use super::places::{LEDGER_FOLDER, Places};
+use crate::history::options_of;
+use crate::wall_clock::{WallClock, last_known};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+use tieline_fabric::Entry;
+use tieline_history::{HistorySource, HistoryWriter, Placed, ReplicaKind, Replication};
+use tieline_journal::{Journal, JournalError, Limits, Seq, encode};
+use tieline_ledger::Record;
+use tieline_net::Clock;
+use tieline_relay::message_records;
+use tieline_store::FolderStorage;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Messages that wait for the disk.
+const ENTRIES_MAX: usize = 16;
+/// How often the ledger is synced at least, while messages come. The log has what a power cut takes.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// The thread that has the folder.
+#[derive(Debug)]
+pub struct Replica {
+    /// Takes messages, in their order; the thread ends when it is dropped.
+    pub entries: mpsc::Sender<Entry>,
+}
+
+/// What becomes of a replica.
+#[derive(Debug)]
+pub struct Replicating {
+    /// The last message that is in the folder.
+    pub applied: watch::Receiver<u64>,
+    /// Tells once where it begins.
+    pub opened: oneshot::Receiver<Places>,
+    /// Tells once that the folder is closed, or why it had to be.
+    pub ended: oneshot::Receiver<Result<(), String>>,
+}
+
+impl Replica {
+    /// Opens the folder in a thread of its own.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(parts: ClusterParts, clock: Clock) -> std::io::Result<(Self, Replicating)> {
+        let (sender, entries) = mpsc::channel(ENTRIES_MAX);
+        let (told, applied) = watch::channel(0);
+        let ((tell_opened, opened), (tell_ended, ended)) = (oneshot::channel(), oneshot::channel());
+        let body = move || {
+            let done = Folder::open(&parts, clock).and_then(|(folder, places)| {
+                let _ = told.send(places.sequence());
+                // Who has gone needs none.
+                let _ = tell_opened.send(places);
+                folder.run(entries, &told)
+            });
+            let _ = tell_ended.send(done);
+        };
+        std::thread::Builder::new().name("replica".to_owned()).spawn(body)?;
+        Ok((Self { entries: sender }, Replicating { applied, opened, ended }))
+    }
+}
+
+struct Folder {
+    ledger: Journal<FolderStorage>,
+    ledger_place: u64,
+    /// Where the compaction began that has not ended.
+    begun: Option<Seq>,
+    synced_at: Instant,
+    history: Option<HistoryWriter>,
+    joiner: Joiner,
+}
+
+impl Folder {
+    fn open(parts: &ClusterParts, clock: Clock) -> Result<(Self, Places), String> {
+        std::fs::create_dir_all(&parts.folder).map_err(|error| error.to_string())?;
+        let places = Places::read(&parts.folder, parts.history.enabled)?;
+        let folder = parts.folder.join(LEDGER_FOLDER);
+        let storage = FolderStorage::open(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        // Segments as those of a ledger that a node has.
+        let segment_bytes = (parts.ledger_bytes_max / 8).min(8 << 20);
+        let limits = Limits { segment_bytes, total_bytes: u64::MAX, ..Limits::default() };
+        let (ledger, _) = Journal::open(storage, limits, Seq(0), clock.now().utc).map_err(|error| error.to_string())?;
+        let history = places.history.map(|place| {
+            let source = HistorySource::new(&parts.folder);
+            source.set_rules(parts.history.retention.clone());
+            let wall = WallClock::new(clock, last_known(&parts.folder));
+            let may_remove = Arc::new(move || wall.doubt().is_none());
+            let replication = Replication { log: None, place };
+            HistoryWriter::open_replicated(&source, options_of(&parts.history, None), may_remove, replication)
+        });
+        let history = history.transpose().map_err(|error| error.to_string())?;
+        let (synced_at, joiner) = (Instant::now(), Joiner::default());
+        Ok((Self { ledger, ledger_place: places.ledger, begun: None, synced_at, history, joiner }, places))
+    }
+
+    fn run(mut self, mut entries: mpsc::Receiver<Entry>, applied: &watch::Sender<u64>) -> Result<(), String> {
+        while let Some(entry) = entries.blocking_recv() {
+            self.apply(&entry).map_err(|why| format!("message {} of the log: {why}", entry.sequence))?;
+            applied.send_replace(entry.sequence);
+        }
+        self.ledger.sync().map(drop).map_err(|error| error.to_string())
+    }
+
+    fn apply(&mut self, entry: &Entry) -> Result<(), String> {
+        let records = message_records(&entry.body).map_err(|_| "it is no message".to_owned())?;
+        let mut placed = Vec::new();
+        for (index, record) in (0..).zip(&records) {
+            let place = place(entry.sequence, index);
+            match self.joiner.take(record)? {
+                Taken::Nothing | Taken::Whole(ReplicaKind::Commands, _) => {}
+                Taken::Whole(ReplicaKind::History, record) => placed.push(Placed { place, record }),
+                Taken::Whole(ReplicaKind::Ledger { begins, ends }, record) => {
+                    self.write_ledger(place, &record, (begins, ends))?;
+                }
+                Taken::Term => {
+                    // Both have a place of this term, whatever is said in it.
+                    let (mut samples, mut changes) = (Vec::new(), Vec::new());
+                    encode(&[], &mut samples);
+                    Record::begin(&mut changes);
+                    placed.push(Placed { place, record: samples });
+                    self.write_ledger(place, &changes, (false, false))?;
+                }
+            }
+        }
+        self.ledger.write().map_err(|error| error.to_string())?;
+        if self.synced_at.elapsed() >= SYNC_EVERY {
+            self.synced_at = Instant::now();
+            self.ledger.sync().map_err(|error| error.to_string())?;
+        }
+        self.write_history(placed)
+    }
+
+    fn write_ledger(&mut self, place: u64, record: &[u8], (begins, ends): (bool, bool)) -> Result<(), String> {
+        if place <= self.ledger_place {
+            return Ok(());
+        }
+        let said = |error: &dyn std::fmt::Display| error.to_string();
+        let record = Record::placed(place, record);
+        let mut taken = self.ledger.append(&record);
+        if matches!(taken, Err(JournalError::Unsynced(_))) && self.ledger.sync().is_ok() {
+            taken = self.ledger.append(&record);
+        }
+        let seq = taken.map_err(|error| said(&error))?;
+        self.ledger_place = place;
+        if begins {
+            self.begun = Some(seq);
+        }
+        if ends {
+            self.ledger.sync().map_err(|error| said(&error))?;
+            if let Some(begun) = self.begun.take() {
+                self.ledger.release(begun.previous());
+            }
+        }
+        Ok(())
+    }
+
+    fn write_history(&self, placed: Vec<Placed>) -> Result<(), String> {
+        let Some(history) = self.history.as_ref().filter(|_| !placed.is_empty()) else { return Ok(()) };
+        let (told, done) = sync_channel(1);
+        history.handle().submit_placed(placed, Box::new(move |stored| drop(told.send(stored))));
+        match done.recv() {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(why)) => Err(why.to_string()),
+            Err(_) => Err("the history has ended".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The core that this node is a member of: `/v1/cluster`, in `/healthz` and `/metrics`, and all that a standby serves.
+
+use super::App;
+use super::authorization::Authenticated;
+use super::body::Answer;
+use super::problem::Problem;
+use crate::cluster::{ClusterBoard, ClusterRole, ClusterSeen};
+use crate::config::HttpConfig;
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+use tieline_access::Verb;
+use tieline_net::tls::Tls;
+use tieline_service::exposition::Exposition;
+use tieline_service::http::guard::{self, Guard};
+use tieline_service::http::listen::{Limited, TlsSource};
+use tieline_service::http::places::Places;
+use tokio::net::TcpListener;
+
+/// A member of a core with standbys
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Cluster")]
+pub struct ClusterShown {
+    /// Name of the core
+    cluster: String,
+    /// Name of this node
+    node: String,
+    #[schemars(extend("enum" = ClusterRole::NAMES))]
+    role: &'static str,
+    /// Highest term that this node knows
+    term: u64,
+    /// Name of the node that leads; absent where none is heard
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leader: Option<String>,
+    /// Where MQTT clients reach the leader; absent where it does not say so
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+    /// Last message of the log that this node has
+    applied: u64,
+    /// Last message of the log that this node has heard of
+    last: u64,
+    /// Messages of the log that this node does not have
+    lag: u64,
+    /// What a person has to see to; empty where there is nothing
+    trouble: String,
+    /// Messages that this node has appended to the log since its start
+    appends: u64,
+    /// Bytes that wait for the log
+    waiting_bytes: usize,
+    /// Times that this node was elected since its start
+    elections: u64,
+    /// Times that this node had to step down since its start
+    depositions: u64,
+}
+
+impl From<ClusterSeen> for ClusterShown {
+    fn from(seen: ClusterSeen) -> Self {
+        let lag = seen.lag();
+        let (leader, reference) = seen.leader.map(|leader| (leader.name, leader.reference)).unzip();
+        Self {
+            cluster: seen.cluster,
+            node: seen.node,
+            role: seen.role.name(),
+            term: seen.term,
+            leader,
+            reference: reference.flatten(),
+            applied: seen.applied,
+            last: seen.last,
+            lag,
+            trouble: seen.trouble,
+            appends: seen.appends,
+            waiting_bytes: seen.waiting_bytes,
+            elections: seen.elections,
+            depositions: seen.depositions,
+        }
+    }
+}
+
+/// How this node does as a member of a core.
+pub async fn cluster(authenticated: Authenticated) -> Result<Answer<ClusterShown>, Problem> {
+    let authorized = authenticated.must(Verb::Read, "$SYS/cluster").await?;
+    let board = authorized.app.about.cluster.as_ref();
+    let board = board.ok_or_else(|| Problem::not_found("this node is no member of a core: it has no [cluster]"))?;
+    Ok(Answer(board.look().into()))
+}
+
+/// What of it is in the status of a node.
+pub(super) fn shown(app: &App) -> Option<ClusterShown> {
+    app.about.cluster.as_ref().map(|board| board.look().into())
+}
+
+pub(super) fn metrics(e: &mut Exposition, board: Option<&Arc<ClusterBoard>>) {
+    let Some(seen) = board.map(|board| board.look()) else { return };
+    let roles = ClusterRole::NAMES.map(|name| (name, u8::from(name == seen.role.name())));
+    e.labelled(("tieline_cluster_role", "Role of this node in its core.", "gauge"), "role", roles);
+    e.gauge("tieline_cluster_term", "Highest term that this node knows.", seen.term);
+    e.gauge(
+        "tieline_cluster_leader_heard",
+        "Whether a leader is heard, or leads here.",
+        u8::from(seen.leader.is_some()),
+    );
+    e.gauge("tieline_cluster_log_applied", "Last message of the log that this node has.", seen.applied);
+    e.gauge("tieline_cluster_log_lag", "Messages of the log that this node does not have.", seen.lag());
+    e.gauge("tieline_cluster_waiting_bytes", "Bytes that wait for the log.", seen.waiting_bytes);
+    e.counter("tieline_cluster_appends_total", "Messages that this node appended to the log.", seen.appends);
+    e.counter("tieline_cluster_elections_total", "Times that this node was elected.", seen.elections);
+    e.counter("tieline_cluster_depositions_total", "Times that this node had to step down.", seen.depositions);
+    let took = "How long the log took to acknowledge a message, last.";
+    e.gauge("tieline_cluster_append_seconds", took, seen.append_time.as_secs_f64());
+}
+
+/// What a balancer is told of a standby
+#[derive(Serialize)]
+struct StandbyHealth {
+    status: &'static str,
+    #[serde(flatten)]
+    shown: ClusterShown,
+}
+
+/// Serves what a standby serves until the future is dropped. Nobody can show who they are here: where they would have to, only health and
+/// the leader's address are told.
+pub async fn serve_standby(
+    listener: TcpListener,
+    config: &HttpConfig,
+    tls: Option<Arc<Tls>>,
+    (board, is_open): (Arc<ClusterBoard>, bool),
+) {
+    let source: TlsSource = Arc::new(move || {
+        let mut server = (*tls.as_ref()?.server()).clone();
+        server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Some(Arc::new(server))
+    });
+    let listener = Limited::new(listener, Places::new(config.limits)).with_tls(source);
+    let router = router(board, is_open)
+        .layer(axum::middleware::from_fn_with_state(Guard(config.hosts.clone().into()), guard::guard));
+    tieline_service::http::serve::serve(listener, router, std::future::pending()).await;
+}
+
+fn router(board: Arc<ClusterBoard>, is_open: bool) -> Router {
+    let health = Arc::clone(&board);
+    let health = move || async move { health_of(&health) };
+    let elsewhere = Arc::clone(&board);
+    let mut router = Router::new().route("/healthz", get(health));
+    if is_open {
+        let (shown, measured) = (Arc::clone(&board), board);
+        router = router
+            .route("/v1/cluster", get(move || async move { Answer(ClusterShown::from(shown.look())) }))
+            .route("/metrics", get(move || async move { exposed(&measured) }));
+    }
+    router.fallback(move || async move { refused(&elsewhere.look()) })
+}
+
+fn health_of(board: &ClusterBoard) -> Response {
+    let shown = ClusterShown::from(board.look());
+    (StatusCode::SERVICE_UNAVAILABLE, Answer(StandbyHealth { status: "standby", shown })).into_response()
+}
+
+fn exposed(board: &Arc<ClusterBoard>) -> Response {
+    let mut e = Exposition::default();
+    metrics(&mut e, Some(board));
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], e.into_text()).into_response()
+}
+
+fn refused(seen: &ClusterSeen) -> Problem {
+    let leader = match &seen.leader {
+        None => "no leader is heard".to_owned(),
+        Some(leader) => match &leader.reference {
+            None => format!("the leader is {}", leader.name),
+            Some(reference) => format!("the leader is {}, for MQTT at {reference}", leader.name),
+        },
+    };
+    Problem::unavailable(format!("this node is a member of the core {} and does not lead; {leader}", seen.cluster))
+}

@@ -1,0 +1,272 @@
+"""A core with standbys, over a real nats-server: what was acknowledged is at the next leader, whatever becomes of the one before."""
+
+import json
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from nats_peer import SERVER as NATS
+from node import Node, tieline
+from persistent import persistent
+from test_sites import Server, folder
+from waiting import until
+
+pytestmark = pytest.mark.skipif(
+    not (NATS and Path(NATS).exists()), reason="no nats-server: .ci/nats builds it"
+)
+
+
+class Member(Node):
+    """A node of the core `core`."""
+
+    def __init__(self, path, name, server, more=""):
+        self.name = name
+        self.text = (
+            f'[node]\nname = "{name}"\n{server.table()}[cluster]\nname = "core"\n{more}'
+        )
+        super().__init__(folder(path, name))
+
+    def configure(self, *devices, more=""):
+        self.config.write_text(self.text)
+
+    def again(self):
+        """The same member at the same addresses."""
+        return self.start(self.http, self.mqtt)
+
+    def seen(self):
+        """How it says that it does; nothing while it changes its role."""
+        try:
+            status, answer = self.request("/v1/cluster")
+        except OSError:
+            return {}
+        return answer if status == 200 else {}
+
+    def wait_role(self, role, seconds=20.0, **wanted):
+        def found():
+            seen = self.seen()
+            return (
+                seen
+                if seen.get("role") == role
+                and all(seen.get(key) == v for key, v in wanted.items())
+                else None
+            )
+
+        return until(
+            found,
+            lambda: f"{self.name} {role}: {self.seen()}\n{self.process.said()}",
+            seconds,
+        )
+
+
+@pytest.fixture
+def server(tmp_path):
+    path = folder(tmp_path, "nats")
+    server = Server(
+        path, f'jetstream {{ store_dir: "{path}/js", sync_interval: always }}\n'
+    )
+    yield server
+    server.kill()
+
+
+def value(member, topic):
+    """The last value of a topic, be it a point or not."""
+    found = member.get(topic)
+    return found["v"] if isinstance(found, dict) else found
+
+
+def pair(path, server):
+    """The leader and a standby that has all."""
+    first = Member(path, "a", server)
+    first.wait_role("leader")
+    second = Member(path, "b", server)
+    second.wait_role("standby", lag=0, leader="a")
+    return first, second
+
+
+def connect(port, level, name=b"x"):
+    """The answer to a CONNECT."""
+    properties = b"\0" if level == 5 else b""
+    body = (
+        b"\0\x04MQTT"
+        + bytes([level, 2, 0, 60])
+        + properties
+        + len(name).to_bytes(2, "big")
+        + name
+    )
+    with socket.create_connection(("127.0.0.1", port), timeout=15) as client:
+        client.sendall(b"\x10" + bytes([len(body)]) + body)
+        return client.makefile("rb").read()
+
+
+class Publisher:
+    """Publishes numbers at QoS 1, and comes back to whichever member leads until each is acknowledged."""
+
+    def __init__(self, member):
+        self.acknowledged, self.at_once = [], []
+        self.acks = {}
+        told = lambda client, data, mid, reason, properties: self.acks.__setitem__(
+            mid, reason
+        )
+        self.client = persistent("publisher", member, on_publish=told)
+
+    def publish(self, numbers, kill=None):
+        """Numbers that are acknowledged by the leader that they were sent to; `kill` is called halfway, and ends it."""
+        for place, number in enumerate(numbers):
+            info = self.client.publish("plant/count", str(number), 1, retain=True)
+            if kill and place == len(numbers) // 2:
+                kill()
+                return
+            until(lambda mid=info.mid: mid in self.acks, f"no PUBACK of {number}")
+            reason = self.acks.pop(info.mid)
+            assert not reason.is_failure, (number, reason)
+            self.acknowledged.append(number)
+
+    def move(self, member):
+        """Goes to another leader; what was not acknowledged is sent there."""
+        self.client.loop_stop()
+        until(lambda: gone(self.client), "the connection ends")
+        self.client.connect("127.0.0.1", member.mqtt_port, clean_start=False)
+        self.client.loop_start()
+        until(self.client.is_connected, "the publisher comes back")
+
+
+def gone(client):
+    client.loop(0.01)
+    return not client.is_connected()
+
+
+def test_what_was_acknowledged_is_at_the_next_leader(tmp_path, server):
+    first, second = pair(tmp_path, server)
+    with first, second:
+        # A session whose client is away, and the messages that wait for it.
+        granted = []
+        away = persistent("away", first, on_subscribe=lambda *_: granted.append(1))
+        away.subscribe("plant/#", 1)
+        until(lambda: granted, "SUBACK")
+        away.disconnect()
+        away.loop_stop()
+        publisher = Publisher(first)
+        publisher.publish(range(1, 21), kill=first.process.kill)
+        second.wait_role("leader")
+        publisher.move(second)
+        publisher.publish(range(100, 105))
+        known = publisher.acknowledged
+        assert known[-1] == 104 and len(known) >= 14
+        assert value(second, "plant/count") == 104
+        values = [row["v"] for row in second.history("plant/count")]
+        # What has no PUBACK may be there, and is sent again: once more at most.
+        assert [value for value in values if value in known] == known, values
+        got = []
+        back = persistent(
+            "away",
+            second,
+            on_message=lambda _, __, message: got.append(int(message.payload)),
+        )
+        until(lambda: 104 in got, lambda: got)
+        assert [value for value in got if value in known] == known
+        back.disconnect()
+        publisher.client.disconnect()
+        # The first comes back as a standby with all that it missed, and leads when the second is gone.
+        first.again()
+        first.wait_role("standby", lag=0, leader="b")
+        second.process.stop()
+        first.wait_role("leader")
+        assert [
+            row["v"] for row in first.history("plant/count") if row["v"] in known
+        ] == known
+
+
+def test_a_standby_says_where_the_leader_is(tmp_path, server):
+    first, second = pair(tmp_path, server)
+    with first, second:
+        answer = connect(second.mqtt_port, 5)
+        assert (answer[0], answer[3]) == (
+            0x20,
+            0x9C,
+        ) and f"the leader is at {first.mqtt}".encode() in answer
+        assert connect(second.mqtt_port, 4) == bytes([0x20, 2, 0, 3])
+        status, health = second.request("/healthz")
+        assert (status, health["status"], health["role"], health["leader"]) == (
+            503,
+            "standby",
+            "standby",
+            "a",
+        )
+        status, problem = second.request("/v1/topics/a")
+        assert (
+            status == 503
+            and f"the leader is a, for MQTT at {first.mqtt}" in problem["detail"]
+        )
+        assert 'tieline_cluster_role{role="standby"} 1' in second.metrics()
+        assert first.request("/healthz")[0] == 200
+        assert 'tieline_cluster_role{role="leader"} 1' in first.metrics()
+        assert first.request("/v1/status")[1]["cluster"]["role"] == "leader"
+
+
+def test_a_leader_that_was_stopped_for_a_while_is_fenced(tmp_path, server):
+    first, second = pair(tmp_path, server)
+    with first, second:
+        ends = []
+        client = persistent(
+            "client",
+            first,
+            on_disconnect=lambda _, __, ___, reason, ____: ends.append(reason),
+        )
+        first.process.process.send_signal(signal.SIGSTOP)
+        second.wait_role("leader")
+        assert second.set("plant/one", "1")[0] in (200, 201)
+        first.process.process.send_signal(signal.SIGCONT)
+        first.wait_role("standby", leader="b")
+        until(lambda: ends, "the client is disconnected")
+        assert ends[0].value == 0x9C, ends
+        client.loop_stop()
+        until(lambda: first.seen().get("lag") == 0, first.process.said)
+        second.process.kill()
+        first.wait_role("leader")
+        assert value(first, "plant/one") == 1
+
+
+def test_members_are_restarted_one_after_another(tmp_path, server):
+    members = pair(tmp_path, server)
+    with members[0], members[1]:
+        for number in range(4):
+            leader, other = members[number % 2], members[1 - number % 2]
+            assert leader.set("plant/count", str(number))[0] in (200, 201)
+            leader.process.stop()
+            other.wait_role("leader")
+            assert value(other, "plant/count") == number
+            leader.again()
+            leader.wait_role("standby", lag=0, leader=other.name)
+
+
+def test_a_member_that_was_away_for_too_long_needs_a_backup(tmp_path, server):
+    first, second = pair(tmp_path, server)
+    with first, second:
+        second.process.stop()
+        for one in range(2):
+            assert first.set("plant/one", str(one))[0] in (200, 201)
+        # The message before the last has the ledger's record, the last that of the journal.
+        last = first.seen()["last"] - 1
+        with socket.create_connection(("127.0.0.1", server.port), timeout=15) as nats:
+            body = json.dumps({"seq": last})
+            said = f'CONNECT {{"verbose":false}}\r\nSUB r 1\r\nPUB $JS.API.STREAM.PURGE.TIELINE_core r {len(body)}\r\n{body}\r\n'
+            nats.sendall(said.encode())
+            reader = nats.makefile("rb")
+            until(lambda: b'"success":true' in reader.readline(), "the log is purged")
+        second.again()
+        seen = second.wait_role("behind")
+        assert (
+            "tieline backup" in seen["trouble"]
+            and second.request("/healthz")[1]["role"] == "behind"
+        )
+        second.process.stop()
+        archive = tmp_path / "core.tar"
+        tieline("backup", "-o", archive, "--http", first.http)
+        second.data.rename(tmp_path / "old")
+        tieline("restore", archive, "--data", second.data)
+        second.again()
+        second.wait_role("standby", lag=0, leader="a")
+        first.process.kill()
+        second.wait_role("leader")
+        assert value(second, "plant/one") == 1
