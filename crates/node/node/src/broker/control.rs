@@ -71,6 +71,11 @@ impl ClientOwner {
         }
         let verb = CallVerb::from_name(verb).filter(|verb| *verb != CallVerb::Command)?;
         let request = bus.site_request(verb, &serde_json::from_slice(payload).ok()?)?;
+        if let (CallVerb::Get, Ok(request)) = (verb, &request)
+            && request.points.iter().all(|(topic, _)| bus.has_value(topic))
+        {
+            return None;
+        }
         Some(request.map_err(|refusal| refusal_of(verb, refusal, None)))
     }
 

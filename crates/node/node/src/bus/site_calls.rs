@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tieline_access::Verb;
-use tieline_core::{Filter, Now, Refusal};
+use tieline_core::{Filter, Now, Refusal, Topic};
 use tokio::sync::mpsc;
 
 /// Calls to sites that wait for answers.
@@ -126,6 +126,12 @@ impl Bus {
     #[must_use]
     pub const fn has_sites(&self) -> bool {
         self.sites.is_some()
+    }
+
+    /// Whether a topic has a value here.
+    #[must_use]
+    pub fn has_value(&self, topic: &str) -> bool {
+        Topic::new(topic).is_ok_and(|topic| self.tree.get(&topic).is_some())
     }
 
     /// The request for a site, where it is one.

@@ -128,8 +128,8 @@ pub(super) fn status_of_reservation(info: &str) -> StatusCode {
     match info.split(':').next().unwrap_or_default() {
         "" => StatusCode::OK,
         "TASK_ID_DOES_NOT_EXIST" => StatusCode::NOT_FOUND,
-        "NOT_STORED" | "AWAY" | "NO_AUDIT" => StatusCode::SERVICE_UNAVAILABLE,
-        "TIMEOUT" | "CONNECTION_LOST" | "UNREADABLE" => StatusCode::GATEWAY_TIMEOUT,
+        "NOT_STORED" | "AWAY" | "NO_AUDIT" | "CONNECTION_LOST" => StatusCode::SERVICE_UNAVAILABLE,
+        "TIMEOUT" | "UNREADABLE" => StatusCode::GATEWAY_TIMEOUT,
         "CONFLICTS_WITH_EXISTING_SCHEDULES"
         | "TASK_ID_ALREADY_EXISTS"
         | "AGENT_ID_TASK_ID_MISMATCH"

@@ -110,6 +110,10 @@ impl SiteRequest {
             topics.push(topic.clone());
         });
         let site = first?;
+        // What is here is answered from here.
+        if is_mixed && verb == CallVerb::Get {
+            return None;
+        }
         if is_mixed {
             let detail = "the topics of a request are of one site, or all of this node".to_owned();
             return Some(Err(Refusal::new("malformed", detail)));
@@ -316,6 +320,11 @@ mod tests {
         check(CallVerb::Renew, json!({"task": "sites/n/t"}), Some(("n", json!({"task": "t"}), &[])));
         let forced = json!({"task": "sites/n/t", "force": true});
         check(CallVerb::Cancel, forced, Some(("n", json!({"task": "t", "force": true}), &[(Verb::Admin, "sites/n")])));
+    }
+
+    #[test]
+    fn values_of_several_sites_are_those_that_are_here() {
+        assert_eq!(of(CallVerb::Get, json!({"topics": ["sites/n/a", "sites/m/a"]})), None);
     }
 
     #[test]
