@@ -4,7 +4,8 @@
 //! its reservations end with its session.
 
 use super::messages::Taken;
-use super::reply::Reply;
+use super::reply::{Reply, is_private};
+use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
 use crate::bus::reasons;
 use crate::bus::{Asked, Bus, Callback};
@@ -58,6 +59,30 @@ impl Wanted {
         })
     }
 
+    /// Whether the upstream is asked, and not this node.
+    ///
+    /// # Errors
+    /// Some of it is the upstream's, and some this node's: the answer.
+    fn is_for_upstream(&self, bus: &Bus) -> Result<bool, String> {
+        let topics: Vec<&str> = match self {
+            Self::Reserve(body) => body.devices().collect(),
+            Self::Points(points) => points.topics().map(Topic::as_str).collect(),
+            Self::Get(body) => body.topics.iter().map(String::as_str).collect(),
+            Self::Renew(RenewBody { task, .. }) | Self::Cancel(CancelBody { task, .. }) => {
+                return Ok(bus.has_upstream() && bus.devices_of(task).is_empty());
+            }
+            Self::Reservations | Self::On(_) | Self::Off(_) | Self::Overrides => return Ok(false),
+        };
+        let above = topics.iter().filter(|topic| bus.is_controlled_above(topic)).count();
+        match self {
+            _ if above == 0 => Ok(false),
+            _ if above == topics.len() => Ok(true),
+            Self::Reserve(_) => Err(text(&ReservationResult::malformed(reasons::MIXED))),
+            Self::Get(_) => Ok(false),
+            _ => Err(text(&CallResult::malformed(reasons::MIXED.to_owned()))),
+        }
+    }
+
     /// With the points of devices that are reverted in their place; the answer where there are none.
     fn with_points_of_devices(self, bus: &Bus) -> Result<Self, String> {
         match self {
@@ -100,18 +125,29 @@ impl ClientOwner {
         Asked { by: Call { requester, who }, session: Some(Arc::clone(&client.name)) }
     }
 
-    pub(super) fn take_control(&self, client: &ConnectedClient, now: Now, verb: &str, message: &Message) -> Taken {
+    pub(super) fn take_control(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        (verb, message): (&str, &Message),
+        spoken_for: Option<&SpokenFor>,
+    ) -> Taken {
         let Some(wanted) = Wanted::read(verb, &message.payload) else {
             return Taken::Refused(ReasonCode::ImplementationSpecificError, WORDS.to_owned());
         };
         // The node must not be made to write where the client may not.
-        let answered = message.properties.response_topic();
-        if answered.is_some_and(|to| !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to)) {
+        let answered = message.properties.response_topic().filter(|to| !is_private(to));
+        if answered.is_some_and(|to| !self.may(client, now, spoken_for, Verb::Publish, &to)) {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
-        let reply = Reply::of(message, |topic| self.is_reserved(topic));
-        let wanted = wanted.and_then(|wanted| wanted.with_points_of_devices(&self.bus.borrow()));
-        let wanted = match wanted {
+        let reply = Reply::of(message, client, |topic| self.is_reserved(topic));
+        let wanted = wanted.and_then(|wanted| {
+            let bus = self.bus.borrow();
+            let is_for_upstream = wanted.is_for_upstream(&bus)?;
+            let wanted = if is_for_upstream { wanted } else { wanted.with_points_of_devices(&bus)? };
+            Ok((wanted, is_for_upstream))
+        });
+        let (wanted, is_for_upstream) = match wanted {
             Ok(wanted) => wanted,
             Err(answer) => {
                 reply.send(&mut self.bus.borrow_mut(), now, answer);
@@ -120,18 +156,30 @@ impl ClientOwner {
         };
         let rights = wanted.rights(&self.bus.borrow());
         for (verb, topic) in rights {
-            if !self.authentication.may(&self.bus, now, &client.name, verb, &topic) {
+            if !self.may(client, now, spoken_for, verb, &topic) {
                 return Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
             }
         }
-        self.carry_out(client, now, wanted, reply);
+        if is_for_upstream {
+            return self.ask_above(client, now, message, spoken_for);
+        }
+        self.carry_out(client, now, wanted, (reply, spoken_for));
         Taken::Done
     }
 
-    fn carry_out(&self, client: &ConnectedClient, now: Now, wanted: Wanted, reply: Reply) {
-        let asked = self.asked(client);
+    fn carry_out(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        wanted: Wanted,
+        (reply, spoken_for): (Reply, Option<&SpokenFor>),
+    ) {
+        let asked = self.asked_by(client, spoken_for);
         let read_filter = self.authentication.read_filter(&self.bus, &client.name);
-        let may_see = |topic: &str| read_filter.as_ref().is_none_or(|filter| filter.allows(topic));
+        let may_see = |bus: &Bus, topic: &str| {
+            let may = read_filter.as_ref().is_none_or(|filter| filter.allows(topic));
+            may && spoken_for.is_none_or(|spoken_for| spoken_for.may_read(bus, topic))
+        };
         let mut bus = self.bus.borrow_mut();
         let bus = &mut *bus;
         match wanted {
@@ -142,15 +190,17 @@ impl ClientOwner {
             Wanted::On(body) => bus.override_on(now, body, &asked.by, answering::<OverrideResult>(reply)),
             Wanted::Off(body) => bus.override_off(now, &body, &asked.by, answering::<OverrideResult>(reply)),
             Wanted::Reservations => {
+                let may_see = |topic: &str| may_see(bus, topic);
                 let shown = text(&Reservations::of(now, bus.commands().coordinator(), None, &may_see));
                 reply.send(bus, now, shown);
             }
             Wanted::Overrides => {
+                let may_see = |topic: &str| may_see(bus, topic);
                 let shown = text(&OverrideList::of(bus.commands().coordinator(), None, may_see));
                 reply.send(bus, now, shown);
             }
             Wanted::Get(body) => {
-                let shown = bus.got(body.topics, may_see);
+                let shown = bus.got(body.topics, |topic| may_see(bus, topic));
                 reply.send(bus, now, shown);
             }
         }

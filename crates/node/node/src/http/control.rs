@@ -5,6 +5,7 @@ use super::authorization::{Authenticated, Authorized};
 use super::body::{Answer, Written, takes_json};
 use super::command::status_of;
 use super::problem::Problem;
+use super::upstream;
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, Reader, ReservationResult, Reservations};
@@ -17,7 +18,9 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use tieline_access::Verb;
 use tieline_control::TaskRecord;
@@ -31,14 +34,25 @@ use tieline_service::parameters;
 pub const CALL_BYTES_MAX: usize = 16 << 20;
 
 /// The body of a request of control: one that cannot be read has an answer like the others.
-pub struct Body<T>(Result<T, String>);
+pub struct Body<T> {
+    json: Json,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Body<T> {
+    /// What it says, and, on an edge, what may be passed on.
+    fn read(self, authorized: &Authorized) -> (Result<T, String>, Json) {
+        let raw = if authorized.app.about.is_edge { self.json.clone() } else { Json::Null };
+        (tieline_service::json::read_value(self.json).map_err(|error| error.to_string()), raw)
+    }
+}
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let super::body::Json(json) = super::body::Json::<serde_json::Value>::from_request(request, state).await?;
-        Ok(Self(tieline_service::json::read_value(json).map_err(|error| error.to_string())))
+        let super::body::Json(json) = super::body::Json::<Json>::from_request(request, state).await?;
+        Ok(Self { json, of: PhantomData })
     }
 }
 
@@ -49,11 +63,19 @@ impl<T: JsonSchema> Input for Body<T> {
 }
 
 /// What became of a request, with the status that says it.
-pub struct Outcome<T>(StatusCode, T);
+pub enum Outcome<T> {
+    /// Here.
+    Own(StatusCode, T),
+    /// At the upstream of this node.
+    Upstream(StatusCode, Json),
+}
 
 impl<T: Serialize> IntoResponse for Outcome<T> {
     fn into_response(self) -> Response {
-        (self.0, Answer(self.1)).into_response()
+        match self {
+            Self::Own(status, result) => (status, Answer(result)).into_response(),
+            Self::Upstream(status, told) => (status, Answer(told)).into_response(),
+        }
     }
 }
 
@@ -85,6 +107,15 @@ impl Answered for CallResult {
     }
 }
 
+/// The status of an answer of control of the upstream.
+fn status_above(told: &Json) -> StatusCode {
+    match (told["result"].as_str(), told["info"].as_str(), told["reason"].as_str()) {
+        (Some("FAILURE"), Some(info), _) => status_of_info(info),
+        (_, _, Some(reason)) => status_of(reason, false),
+        _ => StatusCode::OK,
+    }
+}
+
 impl Answered for OverrideResult {
     fn status(&self) -> StatusCode {
         self.reason().map_or(StatusCode::OK, |reason| status_of(reason, false))
@@ -93,22 +124,35 @@ impl Answered for OverrideResult {
 
 impl Answered for ReservationResult {
     fn status(&self) -> StatusCode {
-        match self.failed().split(':').next().unwrap_or_default() {
-            "" => StatusCode::OK,
-            "TASK_ID_DOES_NOT_EXIST" => StatusCode::NOT_FOUND,
-            "NOT_STORED" => StatusCode::SERVICE_UNAVAILABLE,
-            "CONFLICTS_WITH_EXISTING_SCHEDULES"
-            | "TASK_ID_ALREADY_EXISTS"
-            | "AGENT_ID_TASK_ID_MISMATCH"
-            | "LIMIT_EXCEEDED" => StatusCode::CONFLICT,
-            _ => StatusCode::BAD_REQUEST,
-        }
+        status_of_info(self.failed())
+    }
+}
+
+/// The status of a reservation's failure; of none, where it is empty.
+fn status_of_info(info: &str) -> StatusCode {
+    match info.split(':').next().unwrap_or_default() {
+        "" => StatusCode::OK,
+        "TASK_ID_DOES_NOT_EXIST" => StatusCode::NOT_FOUND,
+        "NOT_STORED" => StatusCode::SERVICE_UNAVAILABLE,
+        "CONFLICTS_WITH_EXISTING_SCHEDULES"
+        | "TASK_ID_ALREADY_EXISTS"
+        | "AGENT_ID_TASK_ID_MISMATCH"
+        | "LIMIT_EXCEEDED" => StatusCode::CONFLICT,
+        _ => StatusCode::BAD_REQUEST,
     }
 }
 
 impl<T: Answered> Outcome<T> {
     fn of(result: T) -> Self {
-        Self(result.status(), result)
+        Self::Own(result.status(), result)
+    }
+}
+
+impl<T> Outcome<T> {
+    /// What the upstream says to a request.
+    async fn above(authorized: &Authorized, verb: &str, raw: &Json, name: Option<String>) -> Result<Self, Problem> {
+        let told = upstream::ask(authorized, &format!("$control/{verb}"), raw, name).await?;
+        Ok(Self::Upstream(status_above(&told), told))
     }
 }
 
@@ -174,9 +218,10 @@ pub async fn reservations(
 /// Reserves devices.
 pub async fn reserve(
     authenticated: Authenticated,
-    Body(body): Body<ReserveBody>,
+    body: Body<ReserveBody>,
 ) -> Result<Outcome<ReservationResult>, Problem> {
     let authorized = authenticated.each();
+    let (body, raw) = body.read(&authorized);
     let body = match body {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
@@ -185,21 +230,25 @@ pub async fn reserve(
     for device in body.devices() {
         authorized.must(verb, device).await?;
     }
+    if upstream::answers(&authorized, body.devices().map(str::to_owned).collect()).await? {
+        return Outcome::above(&authorized, "reserve", &raw, body.requester).await;
+    }
     let asked = authorized.call(body.requester.as_deref());
     let result = ask(&authorized, move |bus, now, answer| bus.reserve(now, body, &asked, answer)).await?;
     Ok(Outcome::of(result))
 }
 
 /// Renews the leases of a holder.
-pub async fn renew(
-    authenticated: Authenticated,
-    Body(body): Body<RenewBody>,
-) -> Result<Outcome<ReservationResult>, Problem> {
+pub async fn renew(authenticated: Authenticated, body: Body<RenewBody>) -> Result<Outcome<ReservationResult>, Problem> {
     let authorized = authenticated.each();
+    let (body, raw) = body.read(&authorized);
     let body = match body {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
+    if upstream::has_task(&authorized, &body.task).await? {
+        return Outcome::above(&authorized, "renew", &raw, body.requester).await;
+    }
     let by = authorized.call(body.requester.as_deref()).by;
     let result = ask(&authorized, move |bus, now, answer| bus.renew(now, &body, &by, answer)).await?;
     Ok(Outcome::of(result))
@@ -208,13 +257,17 @@ pub async fn renew(
 /// Ends a reservation.
 pub async fn cancel(
     authenticated: Authenticated,
-    Body(body): Body<CancelBody>,
+    body: Body<CancelBody>,
 ) -> Result<Outcome<ReservationResult>, Problem> {
     let authorized = authenticated.each();
+    let (body, raw) = body.read(&authorized);
     let body = match body {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
+    if upstream::has_task(&authorized, &body.task).await? {
+        return Outcome::above(&authorized, "cancel", &raw, body.requester).await;
+    }
     if body.force {
         let task = body.task.clone();
         let devices = authorized.app.bus.ask_once(&authorized.share(), move |bus, _| bus.devices_of(&task)).await?;
@@ -228,30 +281,37 @@ pub async fn cancel(
 }
 
 /// Sets points.
-pub async fn set(authenticated: Authenticated, Body(body): Body<SetBody>) -> Result<Outcome<CallResult>, Problem> {
+pub async fn set(authenticated: Authenticated, body: Body<SetBody>) -> Result<Outcome<CallResult>, Problem> {
+    let authorized = authenticated.each();
+    let (body, raw) = body.read(&authorized);
     let name = body.as_ref().ok().and_then(|body| body.requester.clone());
-    points(authenticated, name, body.and_then(SetBody::read)).await
+    points(authorized, ("set", raw), name, body.and_then(SetBody::read)).await
 }
 
 /// Reverts points.
-pub async fn revert(
-    authenticated: Authenticated,
-    Body(body): Body<RevertBody>,
-) -> Result<Outcome<CallResult>, Problem> {
+pub async fn revert(authenticated: Authenticated, body: Body<RevertBody>) -> Result<Outcome<CallResult>, Problem> {
+    let authorized = authenticated.each();
+    let (body, raw) = body.read(&authorized);
     let name = body.as_ref().ok().and_then(|body| body.requester.clone());
-    points(authenticated, name, body.and_then(RevertBody::read)).await
+    points(authorized, ("revert", raw), name, body.and_then(RevertBody::read)).await
 }
 
 async fn points(
-    authenticated: Authenticated,
+    authorized: Authorized,
+    (verb, raw): (&str, Json),
     name: Option<String>,
     points: Result<Points, String>,
 ) -> Result<Outcome<CallResult>, Problem> {
-    let authorized = authenticated.each();
     let points = match points {
         Ok(points) => points,
         Err(detail) => return Ok(Outcome::of(CallResult::malformed(detail))),
     };
+    if upstream::answers(&authorized, points.topics().map(ToString::to_string).collect()).await? {
+        for topic in points.topics() {
+            authorized.must(Verb::Command, topic).await?;
+        }
+        return Outcome::above(&authorized, verb, &raw, name).await;
+    }
     let points = match with_points_of_devices(&authorized, points).await? {
         Ok(points) => points,
         Err(result) => return Ok(Outcome::of(result)),
@@ -287,9 +347,11 @@ pub struct Got {
 }
 
 /// Last values of many topics.
-pub async fn get(authenticated: Authenticated, Body(body): Body<GetBody>) -> Result<Written<Got>, Problem> {
+pub async fn get(authenticated: Authenticated, body: Body<GetBody>) -> Result<Written<Got>, Problem> {
     let authorized = authenticated.each();
-    let GetBody { topics } = body.map_err(Problem::bad_request)?;
+    let GetBody { topics } = body.read(&authorized).0.map_err(Problem::bad_request)?;
+    let readable = topics.iter().filter(|topic| authorized.caller.may(Verb::Read, topic));
+    upstream::look(&authorized, readable.filter_map(|topic| Topic::new(topic).ok()).collect()).await?;
     let (caller, share) = (authorized.caller.clone(), authorized.share());
     let look = move |bus: &mut Bus, _| bus.got(topics, |topic| caller.may(Verb::Read, topic));
     Ok(Written::new(authorized.app.bus.ask_once(&share, look).await?))
@@ -320,10 +382,10 @@ pub async fn overrides(
 /// Sets an override on.
 pub async fn override_on(
     authenticated: Authenticated,
-    Body(body): Body<OverrideBody>,
+    body: Body<OverrideBody>,
 ) -> Result<Outcome<OverrideResult>, Problem> {
     let authorized = authenticated.each();
-    let body = body.map_err(Problem::bad_request)?;
+    let body = body.read(&authorized).0.map_err(Problem::bad_request)?;
     administers(&authorized, body.pattern.clone()).await?;
     let by = authorized.call(None).by;
     let result = ask(&authorized, move |bus, now, answer| bus.override_on(now, body, &by, answer)).await?;
@@ -333,10 +395,10 @@ pub async fn override_on(
 /// Sets an override off, or all of them.
 pub async fn override_off(
     authenticated: Authenticated,
-    Body(body): Body<OffBody>,
+    body: Body<OffBody>,
 ) -> Result<Outcome<OverrideResult>, Problem> {
     let authorized = authenticated.each();
-    let body = body.map_err(Problem::bad_request)?;
+    let body = body.read(&authorized).0.map_err(Problem::bad_request)?;
     for pattern in match &body.pattern {
         Some(pattern) => vec![pattern.clone()],
         None => {
