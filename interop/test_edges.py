@@ -420,15 +420,85 @@ def test_commands_go_up_and_answers_come_back(tmp_path):
                 assert request(edge, "$command/test/nothing", "1")["status"] == "refused"
 
 
+def is_at(node, topic, value):
+    until(lambda: node.request(f"/v1/topics/{topic}")[1]["value"]["v"] == value, node.process.said)
+
+
+def test_calls_of_control_at_an_edge_are_those_of_the_upstream(tmp_path):
+    """Over HTTP, over MQTT and on the command line; answers come although `topics` does not select a response topic."""
+    points = [("setpoint", "float", {"value": "21", "writable": "true"}), ("fan", "bool", {"value": "0", "writable": "true"})]
+    vav, own = SimulatedDevice("vav", points), SimulatedDevice("own", points)
+    with Node(folder(tmp_path, "core"), vav) as core:
+        more = edge_table(edge_of(core), 'topics = ["test/#"]').replace('linger = "100ms"', 'linger = "5s"')
+        with Node(folder(tmp_path, "edge"), own, more=more) as edge:
+            wait_for_link(edge, "up")
+            topic, device = vav.point("setpoint"), vav.topic
+            for node, name in ((core, vav.point("setpoint")), (edge, own.point("setpoint"))):
+                until(lambda: node.request(f"/v1/topics/{name}")[0] == 200, node.process.said)
+
+            # Commands, with the answer and the status of the upstream.
+            status, told = edge.request("/v1/command", {"topic": topic, "value": 22.5, "requester": "optimizer"})
+            assert (status, told["status"]) == (200, "success"), told
+            assert edge.request("/v1/command", {"topic": "test/nothing", "value": 1})[0] == 404
+            is_at(core, topic, 22.5)
+
+            # Many points, of the upstream or of this node, and not of both.
+            value = {"topic": topic, "value": 19}
+            status, told = edge.request("/v1/set", {"points": [value], "confirm": True})
+            assert (status, told["confirmed"]) == (200, 1), told
+            assert edge.request("/v1/set", {"points": [value, {**value, "topic": own.point("setpoint")}]})[0] == 422
+            assert edge.request("/v1/set", {"points": [{**value, "topic": own.point("setpoint")}]})[1]["accepted"] == 1
+            got = edge.request("/v1/get", {"topics": [topic, "test/nothing"]})[1]
+            assert got["topics"][0]["value"]["v"] == 19 and got["errors"] == {"test/nothing": "unknown_topic"}, got
+
+            # Reservations are of the caller's name, and hold at the upstream.
+            slot = {"device": device, "for": "1h"}
+            asked = {"task": "night", "requester": "optimizer", "priority": "LOW", "slots": [slot]}
+            assert edge.request("/v1/reservations", asked)[1]["result"] == "SUCCESS"
+            listed = core.request("/v1/reservations")[1]["reservations"]
+            assert [one["task"] for one in listed] == ["night"] and listed[0]["requester"].endswith("optimizer"), listed
+            assert edge.request("/v1/command", {"topic": topic, "value": 1})[0] == 409
+            assert core.request("/v1/command", {"topic": topic, "value": 1})[0] == 409
+            named = {"points": [value], "requester": "optimizer"}
+            assert edge.request("/v1/set", named)[1]["accepted"] == 1
+            assert edge.request("/v1/reservations/renew", {"task": "night", "requester": "optimizer"})[0] == 200
+            assert edge.request("/v1/reservations", {**asked, "task": "other", "requester": "rival"})[0] == 409
+            assert edge.request("/v1/reservations/cancel", {"task": "night", "requester": "optimizer"})[0] == 200
+            assert edge.request("/v1/reservations/cancel", {"task": "night"})[0] == 404
+
+            # Over MQTT, with a response topic that is this node's own.
+            told = request(edge, "$control/set", json.dumps({"points": [{**value, "value": 18}]}))
+            assert told["accepted"] == 1, told
+            assert request(edge, f"$command/{topic}", "17")["status"] == "success"
+            is_at(core, topic, 17)
+            assert request(edge, "$control/get", json.dumps({"topics": [topic]}))["topics"][0]["value"]["v"] == 17
+            told = request(edge, "$control/reserve", json.dumps({**asked, "task": "day"}))
+            assert told["result"] == "SUCCESS", told
+            assert core.request("/v1/reservations/cancel", {"task": "day", "force": True})[0] == 200
+
+            # On the command line.
+            assert "confirmed" in tieline("set", f"{topic}=20", "--confirm", "--http", edge.http).stdout
+            assert core.request(f"/v1/topics/{topic}")[1]["value"]["v"] == 20
+            assert tieline("get", topic, "--http", edge.http).stdout.startswith("20.0  good")
+            for version in (1, 2):
+                assert f"version {version}" in tieline("put", "test/put", f'"{version}"', "--http", edge.http).stdout
+
+            core.process.process.kill()
+            core.process.process.wait()
+            wait_for_link(edge, "away")
+            assert edge.request("/v1/set", {"points": [value]})[0] == 503
+            assert request(edge, "$control/set", json.dumps({"points": [value]}))["reason"] == "away"
+
+
 ROLES = """
 [role.edge]
-rules = ["allow read plant/#", "allow publish plant/#", "allow publish $for/#", "allow read $SYS/#"]
+rules = ["allow read plant/#", "allow publish plant/#", "allow publish $for/#", "allow read $SYS/#", "allow command test/#"]
 [role.mute]
 rules = ["allow read plant/#", "allow publish plant/#", "allow read $SYS/#"]
 [role.anna]
-rules = ["allow read plant/#", "allow publish plant/anna/#", "allow read $SYS/#"]
+rules = ["allow read plant/#", "allow publish plant/anna/#", "allow read $SYS/#", "allow command test/vav/#"]
 [role.local]
-rules = ["allow read #", "allow publish #", "allow read $SYS/#"]
+rules = ["allow read #", "allow publish #", "allow read $SYS/#", "allow command #"]
 """
 ACCESS = """
 [access]
@@ -485,6 +555,51 @@ def test_an_edge_publishes_for_its_users_as_far_as_it_may_and_they_may(tmp_path,
                     while message.payload != b"2":
                         message = boss.next()
                     assert not getattr(message.properties, "UserProperty", []), message.properties
+
+
+def test_calls_of_control_through_an_edge_are_those_of_its_users(tmp_path):
+    points = [("setpoint", "float", {"value": "21", "writable": "true"})]
+    vav, fan = SimulatedDevice("vav", points), SimulatedDevice("fan", points)
+    above = guarded(tmp_path, "core", {"gate": "edge", "anna": "anna"})
+    here = guarded(tmp_path, "edge", {"anna": "local", "bert": "local"})
+    (here / "core.password").write_text("password-gate\n")
+    with Node(above, vav, fan, more=ACCESS) as core:
+        more = 'topics = ["test/#"]\nuser = "gate"\npassword_file = "core.password"'
+        more = edge_table(edge_of(core), more) + ACCESS
+        with Node(here, more=more) as edge, User(edge, "anna") as anna, User(edge, "bert") as bert:
+
+            def told(client, what, body):
+                return client.request(what, json.dumps(body), b"1")[0]
+
+            def command(client, device):
+                return told(client, f"$command/{device.point('setpoint')}", 20)
+
+            until(lambda: command(anna, vav)["status"] == "success", edge.process.said)
+            # The edge may, and its user may not; the user is none of the upstream.
+            assert command(anna, fan)["reason"] == command(bert, vav)["reason"] == "denied"
+            body = {"points": [{"topic": device.point("setpoint"), "value": 19} for device in (vav, fan)]}
+            assert told(anna, "$control/set", body)["reason"] == "denied"
+            assert told(anna, "$control/set", {"points": body["points"][:1]})["accepted"] == 1
+            slots = [{"device": vav.topic, "for": "1h"}]
+            reserved = told(anna, "$control/reserve", {"task": "night", "priority": "LOW", "slots": slots})
+            assert reserved["result"] == "SUCCESS" and reserved["lease_s"] == 60, reserved
+            # What she has reserved is hers.
+            assert command(anna, vav)["status"] == "success"
+
+
+def test_what_an_edge_keeps_is_reloaded_and_other_keys_are_named(tmp_path, core):
+    for name in ("a", "b"):
+        publish(core, f"plant/{name}", "x", "-r")
+    with Node(folder(tmp_path, "edge"), more=edge_table(edge_of(core), 'keep = ["plant/a"]')) as edge:
+        wait_for_link(edge, "up", topics=1)
+        done = edge.reload(more=edge_table(edge_of(core), 'keep = ["plant/b", "plant/c"]'))
+        assert "restart" not in done.stdout, done.stdout
+        wait_for_link(edge, "up", topics=1, asked=2)
+        assert edge.request("/v1/topics?filter=plant/%23")[1]["topics"][0]["topic"] == "plant/b"
+        done = edge.reload(more=edge_table("mqtt://127.0.0.1:1", 'keep = ["plant/b"]\nclient_id = "other"'))
+        assert done.stdout.count("restart needed: ") == 2, done.stdout
+        assert "edge.upstream\n" in done.stdout and "edge.client_id\n" in done.stdout, done.stdout
+        assert link(edge)["state"] == "up"
 
 
 def wrong_upstream(path, name, upstream, more=""):

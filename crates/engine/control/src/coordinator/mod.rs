@@ -148,6 +148,12 @@ impl Coordinator {
         self.point(topic).map_or(topic, |point| self.grounds.device_topic(point))
     }
 
+    /// Whether a topic is that of a device here, or of a point of one.
+    #[must_use]
+    pub fn has_device(&self, topic: &str) -> bool {
+        self.grounds.device_ids.contains_key(topic) || self.point(topic).is_some()
+    }
+
     /// The reservations.
     #[must_use]
     pub const fn schedule(&self) -> &Schedule {

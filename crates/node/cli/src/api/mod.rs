@@ -215,7 +215,10 @@ pub fn put(args: &PutArgs) -> Result<ExitCode> {
     }
     let path = uri::path(&format!("/v1/topics/{}", args.topic), &[]);
     let answer: Json = who::http(&args.node, None)?.put(&path, &value, &borrowed(&conditions))?;
-    print(args.json, &answer, |answer, out| writeln!(out, "{}: set, version {}", args.topic, answer["seq"]))
+    print(args.json, &answer, |answer, out| match answer["seq"].as_u64() {
+        Some(version) => writeln!(out, "{}: set, version {version}", args.topic),
+        None => writeln!(out, "{}: set", args.topic),
+    })
 }
 
 /// Removes a topic's last value.

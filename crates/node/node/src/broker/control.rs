@@ -4,7 +4,8 @@
 //! its reservations end with its session.
 
 use super::messages::Taken;
-use super::reply::Reply;
+use super::reply::{Reply, is_private};
+use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
 use crate::bus::reasons;
 use crate::bus::wanted::Wanted;
@@ -32,21 +33,32 @@ impl ClientOwner {
         Asked { by: Call { requester, who }, session: Some(Arc::clone(&client.name)) }
     }
 
-    pub(super) fn take_control(&self, client: &ConnectedClient, now: Now, verb: &str, message: &Message) -> Taken {
+    pub(super) fn take_control(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        (verb, message): (&str, &Message),
+        spoken_for: Option<&SpokenFor>,
+    ) -> Taken {
         let Some(wanted) = Wanted::read(verb, &message.payload) else {
             return Taken::Refused(ReasonCode::ImplementationSpecificError, WORDS.to_owned());
         };
         // The node must not be made to write where the client may not.
-        let answered = message.properties.response_topic();
-        if answered.is_some_and(|to| !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to)) {
+        let answered = message.properties.response_topic().filter(|to| !is_private(to));
+        if answered.is_some_and(|to| !self.may(client, now, spoken_for, Verb::Publish, &to)) {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
-        let reply = Reply::of(message, |topic| self.is_reserved(topic));
+        let reply = Reply::of(message, client, |topic| self.is_reserved(topic));
         if let Some(request) = self.request_of_site(verb, &message.payload) {
-            return self.control_site(client, now, request, reply);
+            return self.control_site(client, now, request, (reply, spoken_for));
         }
-        let wanted = wanted.and_then(|wanted| wanted.with_points_of_devices(&self.bus.borrow()));
-        let wanted = match wanted {
+        let wanted = wanted.and_then(|wanted| {
+            let bus = self.bus.borrow();
+            let is_for_upstream = wanted.is_for_upstream(&bus)?;
+            let wanted = if is_for_upstream { wanted } else { wanted.with_points_of_devices(&bus)? };
+            Ok((wanted, is_for_upstream))
+        });
+        let (wanted, is_for_upstream) = match wanted {
             Ok(wanted) => wanted,
             Err(answer) => {
                 reply.send(&mut self.bus.borrow_mut(), now, answer);
@@ -55,73 +67,28 @@ impl ClientOwner {
         };
         let rights = wanted.rights(&self.bus.borrow());
         for (verb, topic) in rights {
-            if !self.authentication.may(&self.bus, now, &client.name, verb, &topic) {
+            if !self.may(client, now, spoken_for, verb, &topic) {
                 return Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
             }
         }
-        self.carry_out(client, now, wanted, reply);
+        if is_for_upstream {
+            return self.ask_above(client, now, message, spoken_for);
+        }
+        self.carry_out(client, now, wanted, (reply, spoken_for));
         Taken::Done
     }
 
-    /// A request for points of a site, where the payload is one; else the answer.
-    fn request_of_site(&self, verb: &str, payload: &[u8]) -> Option<Result<SiteRequest, String>> {
-        let bus = self.bus.borrow();
-        if !bus.has_sites() {
-            return None;
+        let reply = Reply::of(message, client, |topic| self.is_reserved(topic));
+        if let Some(request) = self.request_of_site(verb, &message.payload) {
+            return self.control_site(client, now, request, (reply, spoken_for));
         }
-        let verb = CallVerb::from_name(verb).filter(|verb| *verb != CallVerb::Command)?;
-        let request = bus.site_request(verb, &serde_json::from_slice(payload).ok()?)?;
-        if let (CallVerb::Get, Ok(request)) = (verb, &request)
-            && request.points.iter().all(|(topic, _)| bus.has_value(topic))
-        {
-            return None;
-        }
-        Some(request.map_err(|refusal| refusal_of(verb, refusal, None)))
-    }
-
-    fn control_site(
-        &self,
-        client: &ConnectedClient,
-        now: Now,
-        request: Result<SiteRequest, String>,
-        reply: Reply,
-    ) -> Taken {
-        let request = match request {
-            Ok(request) => request,
-            Err(answer) => {
-                reply.send(&mut self.bus.borrow_mut(), now, answer);
-                return Taken::Done;
-            }
-        };
-        for (verb, topic) in &request.rights {
-            if !self.authentication.may(&self.bus, now, &client.name, *verb, topic) {
-                return Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
-            }
-        }
-        let by = self.asked(client).by;
-        self.bus.borrow_mut().call_site(now, request, &by, replying(reply));
-        Taken::Done
-    }
-
-    /// Sends a command for a point of a site there; false where the point is this node's own. The client may command it.
-    pub(super) fn command_site(&self, now: Now, topic: &str, message: &Message, by: &Call) -> bool {
-        let named = Topic::new(topic).map_err(|error| error.to_string());
-        let Ok(request) = named.and_then(|topic| CommandRequest::from_payload(&message.payload, topic)) else {
-            return false;
-        };
-        let mut bus = self.bus.borrow_mut();
-        let (verb, body) = (CallVerb::Command, request.to_json());
-        let Some(Ok(request)) = bus.site_request(verb, &body) else { return false };
-        let reply = Reply::of(message, |topic| bus.is_reserved(topic) || bus.derives(topic));
-        bus.call_site(now, request, by, replying(reply));
-        true
-    }
-
-    fn carry_out(&self, client: &ConnectedClient, now: Now, wanted: Wanted, reply: Reply) {
-        let asked = self.asked(client);
-        let read_filter = self.authentication.read_filter(&self.bus, &client.name);
-        let may_see = |topic: &str| read_filter.as_ref().is_none_or(|filter| filter.allows(topic));
-        wanted.carry_out(&mut self.bus.borrow_mut(), now, &asked, may_see, replying(reply));
+        let wanted = wanted.and_then(|wanted| {
+            let bus = self.bus.borrow();
+            let is_for_upstream = wanted.is_for_upstream(&bus)?;
+            let wanted = if is_for_upstream { wanted } else { wanted.with_points_of_devices(&bus)? };
+            Ok((wanted, is_for_upstream))
+        });
+        let (wanted, is_for_upstream) = match wanted {
     }
 }
 

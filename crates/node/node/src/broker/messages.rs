@@ -1,6 +1,6 @@
 //! What becomes of a message that a client publishes.
 
-use super::reply::{Reply, command};
+use super::reply::{Reply, command, is_private};
 use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
 use super::{conditions, control};
@@ -80,18 +80,22 @@ impl ClientOwner {
                 return refused;
             }
             if self.bus.borrow().is_of_upstream(topic) {
-                return self.take_upward(client, now, request, spoken_for);
+                let answered = message.properties.response_topic();
+                // What is answered at the upstream's topic comes back as what is published there.
+                return match answered.is_some_and(|to| !self.bus.borrow().is_of_upstream(&to)) {
+                    true => self.ask_above(client, now, message, spoken_for),
+                    false => self.take_upward(client, now, request, spoken_for),
+                };
             }
-            let by = self.asked(client).by;
-            let by = spoken_for.map_or_else(|| by.clone(), |spoken_for| spoken_for.call(&by));
-            if self.bus.borrow().is_of_site(topic) && self.command_site(now, topic, message, &by) {
+            let by = self.asked_by(client, spoken_for).by;
+            if self.bus.borrow().is_of_site(topic) && self.command_site(client, now, (topic, message), &by) {
                 return Taken::Done;
             }
-            command(&self.bus, now, topic, message, &by);
+            command(&self.bus, now, client, (topic, message), &by);
             return Taken::Done;
         }
         if let Some(verb) = message.topic.strip_prefix(control::REQUEST_PREFIX) {
-            return self.take_control(client, now, verb, message);
+            return self.take_control(client, now, (verb, message), spoken_for);
         }
         if *message.topic == *fetch::REQUEST_TOPIC {
             return self.take_fetch(client, now, message);
@@ -130,6 +134,7 @@ impl ClientOwner {
         }
         // The node must not be made to write where the client may not.
         let answered = message.properties.response_topic();
+        let answered = answered.filter(|to| !is_private(to));
         let refused = answered.is_some_and(|to| !self.may(client, now, spoken_for, Verb::Publish, &to));
         refused.then(|| Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned()))
     }
@@ -140,10 +145,10 @@ impl ClientOwner {
             let words = "a request without a response topic".to_owned();
             return Taken::Refused(ReasonCode::ImplementationSpecificError, words);
         };
-        if !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to) {
+        if !is_private(&to) && !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to) {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
-        let reply = Reply::of(message, |topic| self.is_reserved(topic));
+        let reply = Reply::of(message, client, |topic| self.is_reserved(topic));
         let asked = match fetch::read_json(&message.payload, now.utc) {
             Ok(asked) => asked,
             Err(detail) => {
@@ -161,7 +166,7 @@ impl ClientOwner {
         match taken {
             Ok(()) => Taken::Done,
             Err(full) => {
-                let (reply, words) = (Reply::of(message, |topic| self.is_reserved(topic)), full.to_string());
+                let (reply, words) = (Reply::of(message, client, |topic| self.is_reserved(topic)), full.to_string());
                 reply.send(&mut self.bus.borrow_mut(), now, CommandResult::busy(&words).to_string());
                 Taken::Refused(ReasonCode::QuotaExceeded, words)
             }

@@ -1,30 +1,43 @@
 //! What an edge publishes for its clients: at the edge, on its way to the upstream; at the upstream, whether the edge may.
 
 use super::messages::Taken;
+use super::reply::Reply;
 use super::{ClientOwner, ConnectedClient};
 use crate::bus::reasons;
 use crate::bus::upward::{SPEAK_PREFIX, Ticket, own_words, speak_for};
-use crate::bus::{Bus, LastWill, is_marked};
+use crate::bus::{Asked, Bus, LastWill, Question, Unanswered, is_marked};
+use crate::control::command::CommandResult;
 use crate::control::{Call, holder_of};
+use bytes::Bytes;
 use tieline_access::Verb;
 use tieline_core::Now;
 use tieline_mqtt::{Message, PublishRequest, Qos, ReasonCode};
 
-/// A user for whom an edge publishes: it is not connected here.
+/// For whom an edge publishes: it is not connected here.
 #[derive(Debug)]
 pub(super) struct SpokenFor {
-    user: String,
-    /// The edge's client that the user has.
+    /// The user; none where the edge knows none.
+    user: Option<String>,
+    /// The edge's client, or the name that a program gives itself.
     client: String,
+    /// Whether users have to show who they are here. Where they do not, the names tell holders apart, and nothing else.
+    is_checked: bool,
 }
 
 impl SpokenFor {
-    /// A call of the user's, through the edge that makes it.
+    /// Its call, through the edge that makes it.
     pub(super) fn call(&self, by: &Call) -> Call {
-        let Self { user, client } = self;
-        let requester = holder_of(Some(user), Some(client).filter(|client| !client.is_empty()).map(String::as_str));
-        let requester = requester.unwrap_or_else(|| user.as_str().into());
-        Call { requester, who: format!("{} for {user} {client}", by.who).into() }
+        let Self { user, client, .. } = self;
+        let client = Some(client.as_str()).filter(|client| !client.is_empty());
+        let user = user.as_deref().unwrap_or(&by.requester);
+        let requester = holder_of(Some(user), client).unwrap_or_else(|| user.into());
+        Call { requester, who: format!("{} for {user} {}", by.who, client.unwrap_or_default()).trim_end().into() }
+    }
+
+    /// Whether its user may read a topic.
+    pub(super) fn may_read(&self, bus: &Bus, topic: &str) -> bool {
+        let Self { user: Some(user), client, is_checked: true } = self else { return true };
+        bus.guard().is_some_and(|guard| guard.user_may(user, client, Verb::Read, topic))
     }
 }
 
@@ -32,7 +45,7 @@ impl SpokenFor {
 const IF_VERSION: &str = "tieline-if-version";
 
 impl ClientOwner {
-    /// For whom a message is published, which it says no more. Where nobody has to show who it is, it is the client's own.
+    /// For whom a message is published, which it says no more.
     ///
     /// # Errors
     /// The client may not speak for that user.
@@ -46,14 +59,56 @@ impl ClientOwner {
             return Ok(None);
         }
         let Some((user, of)) = own_words(message) else { return Ok(None) };
-        if self.authentication.user(&self.bus).is_none() {
-            return Ok(None);
+        let is_checked = self.authentication.user(&self.bus).is_some();
+        if let (true, Some(user)) = (is_checked, &user) {
+            let right = format!("{SPEAK_PREFIX}{user}");
+            if !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &right) {
+                return Err(Taken::Refused(ReasonCode::NotAuthorized, reasons::SPEAK.to_owned()));
+            }
         }
-        let right = format!("{SPEAK_PREFIX}{user}");
-        if !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &right) {
-            return Err(Taken::Refused(ReasonCode::NotAuthorized, reasons::SPEAK.to_owned()));
+        Ok(Some(SpokenFor { user, client: of, is_checked }))
+    }
+
+    /// Who asks for what a message asks. What an edge asks for another does not end with the edge's session.
+    pub(super) fn asked_by(&self, client: &ConnectedClient, spoken_for: Option<&SpokenFor>) -> Asked {
+        let asked = self.asked(client);
+        match spoken_for {
+            Some(spoken_for) => Asked { by: spoken_for.call(&asked.by), session: None },
+            None => asked,
         }
-        Ok(Some(SpokenFor { user, client: of }))
+    }
+
+    /// Sends a request to the upstream, which the client may make as far as this node knows. The answer goes where the client
+    /// wants it.
+    pub(super) fn ask_above(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        message: &Message,
+        spoken_for: Option<&SpokenFor>,
+    ) -> Taken {
+        let mut bus = self.bus.borrow_mut();
+        let reply = Reply::of(message, client, |topic| bus.is_reserved(topic));
+        let own = self.authentication.user_on(&bus);
+        let (user, of) = match spoken_for.filter(|spoken_for| spoken_for.is_checked) {
+            Some(SpokenFor { user, client, .. }) => (user.clone().or(own), client.clone()),
+            None => (own, client.name.to_string()),
+        };
+        let (topic, payload) = (message.topic.clone(), message.payload.clone());
+        let question = Question { topic, payload, user, client: Some(of) };
+        let answer = move |bus: &mut Bus, answered: Result<Bytes, Unanswered>| {
+            let now = bus.now();
+            let text = match answered {
+                Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+                Err(Unanswered { refusal: (reason, words), may_be_done }) => {
+                    let word = if reason == ReasonCode::NotAuthorized { "denied" } else { "away" };
+                    CommandResult::unanswered(word, words, may_be_done).to_string()
+                }
+            };
+            reply.send(bus, now, text);
+        };
+        bus.ask_above(now, question, Box::new(answer));
+        Taken::Done
     }
 
     /// Whether a client may do something, and the user for whom it speaks, too.
@@ -68,7 +123,7 @@ impl ClientOwner {
         if !self.authentication.may(&self.bus, now, &client.name, verb, topic) {
             return false;
         }
-        let Some(SpokenFor { user, client: of }) = spoken_for else { return true };
+        let Some(SpokenFor { user: Some(user), client: of, is_checked: true }) = spoken_for else { return true };
         let may = |bus: &Bus| bus.guard().is_some_and(|guard| guard.user_may(user, of, verb, topic));
         if may(&self.bus.borrow()) {
             return true;
@@ -104,14 +159,11 @@ impl ClientOwner {
         }
         debug_assert!(!is_marked(&message.properties), "it was rebuilt");
         let mut bus = self.bus.borrow_mut();
-        if message.properties.response_topic().is_some_and(|to| !bus.is_of_upstream(&to)) {
-            return because(reasons::RESPONSE_OF_UPSTREAM);
-        }
         let user = self.authentication.user_on(&bus);
-        match (spoken_for, &user) {
-            (Some(SpokenFor { user, client }), _) => speak_for(&mut message, user, client),
-            (None, Some(user)) => speak_for(&mut message, user, &client.name),
-            (None, None) => {}
+        match (spoken_for.filter(|spoken_for| spoken_for.is_checked), &user) {
+            (Some(SpokenFor { user: Some(user), client, .. }), _) => speak_for(&mut message, user, client),
+            (_, Some(user)) => speak_for(&mut message, user, &client.name),
+            (_, None) => {}
         }
         let (key, number) = (client.key, client.number);
         let ticket = packet_id.map_or(Ticket::Nobody, |packet_id| Ticket::Client { key, number, packet_id });

@@ -19,6 +19,8 @@ use tieline_topics::{Last, Series, Snapshot, TopicId};
 
 /// Topics of a snapshot that are queued at a time.
 pub(super) const CHUNK: usize = 256;
+/// The fewest of them.
+pub(super) const CHUNK_MIN: usize = 8;
 /// A snapshot goes on once fewer bytes than this wait for the socket, and fewer messages than half of a queue.
 const RESUME_BYTES: usize = 16 * 1024;
 const RESUME_MESSAGES: usize = 256;
@@ -166,7 +168,7 @@ impl Client {
     /// Restarts some delta topics of the first snapshot.
     fn begin_anew(&mut self, key: usize, source: &mut Source<'_>) {
         let Some(mut replay) = self.snapshots.pop_front() else { return };
-        let views = source.tree.next(&mut replay.snapshot, CHUNK);
+        let views = source.tree.next(&mut replay.snapshot, replay.chunk);
         let seen: Vec<(TopicId, bool)> = views.iter().map(|view| (view.id, replay.is_due(view.stamp))).collect();
         let of = |due| seen.iter().filter(|seen| seen.1 == due).map(|seen| seen.0).collect::<Vec<_>>();
         let (topics, updated) = (of(true), of(false));
@@ -177,6 +179,9 @@ impl Client {
                 let follower = self.follower.as_deref();
                 updated.iter().filter(owed).for_each(|topic| source.deltas.void(follower, *topic));
                 let sent = self.send_first(key, &topics, source);
+                // What one write holds is what is looked at for the next.
+                let place = sent.and_then(|last| topics.iter().position(|topic| *topic == last));
+                replay.chunk = place.map_or(2 * replay.chunk, |place| place + CHUNK_MIN).clamp(CHUNK_MIN, CHUNK);
                 if let Some(view) = sent.and_then(|last| source.tree.view(last)) {
                     replay.snapshot.go_back(view.topic);
                 }

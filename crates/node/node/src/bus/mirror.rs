@@ -11,9 +11,9 @@
 mod shown;
 
 use self::shown::{Shown, ShownTopics};
+use super::apply::Origin;
 use super::asks::Step;
-use super::fanout::Outgoing;
-use super::retained::PublishMetadata;
+use super::questions::Questions;
 use super::state::Bus;
 use super::upward::Tickets;
 use crate::edge::{EdgeCounters, EdgeHandle, EdgeInput, EdgeNews, EdgeReport, LinkState, NODES_TOPIC};
@@ -54,6 +54,8 @@ pub struct Mirror {
     pub(super) counts: MirrorCounts,
     /// Messages that went upward.
     pub(super) tickets: Tickets,
+    /// What it was asked.
+    pub(super) questions: Questions,
 }
 
 /// What came of the upstream's values.
@@ -105,6 +107,7 @@ impl Mirror {
             refused: BTreeMap::new(),
             counts: MirrorCounts::default(),
             tickets: Tickets::default(),
+            questions: Questions::default(),
         }
     }
 
@@ -147,7 +150,7 @@ impl Mirror {
 
     fn timeout(&self, now: Instant) -> Option<Instant> {
         let untold = (!self.untold.is_empty()).then(|| now + UNTOLD_EVERY);
-        [self.wants.timeout(), untold].into_iter().flatten().min()
+        [self.wants.timeout(), untold, self.questions.timeout()].into_iter().flatten().min()
     }
 }
 
@@ -185,11 +188,12 @@ impl Bus {
         }
     }
 
-    /// Other views have other sources.
+    /// Other views have other sources, or other topics are kept.
     pub(super) fn exchange_wants(&mut self, now: Now, before: &[Filter], after: &[Filter]) {
         if let Some(mirror) = self.mirror.as_deref_mut() {
             after.iter().for_each(|filter| mirror.wants.want(filter));
             before.iter().for_each(|filter| mirror.wants.release(now.mono, filter));
+            self.work.notify_one();
         }
     }
 
@@ -212,6 +216,12 @@ impl Bus {
     pub fn is_of_upstream(&self, topic: &str) -> bool {
         let Some(mirror) = self.mirror.as_deref() else { return false };
         mirror.selects(topic) && !self.is_reserved(topic) && !self.derives(topic)
+    }
+
+    /// Whether this node is an edge.
+    #[must_use]
+    pub const fn has_upstream(&self) -> bool {
+        self.mirror.is_some()
     }
 
     /// Whether the upstream has let this node in.
@@ -252,6 +262,7 @@ impl Bus {
             });
         }
         mirror.tell_untold();
+        self.end_late_questions(now);
         if has_ended {
             self.work_through(Self::remove_unwanted);
         }
@@ -274,6 +285,7 @@ impl Bus {
                 EdgeNews::Nodes(nodes) => self.publish_nodes(now, &nodes),
                 EdgeNews::Refused(filter, why) => self.filter_refused(filter, why),
                 EdgeNews::Answer { ticket, refused } => self.answered_above(now, ticket, refused),
+                EdgeNews::Reply { request, payload } => self.answered_question(request, Ok(payload)),
             }
         }
         self.work.notify_one();
@@ -301,6 +313,7 @@ impl Bus {
         }
         self.publish_link(now, &state);
         if is_lost {
+            self.end_questions();
             self.work_through(Self::mark_away);
         }
     }
@@ -338,41 +351,13 @@ impl Bus {
     /// Applies what the upstream says. It is not kept over a restart: the upstream says it again.
     fn pass_on(&mut self, now: Now, message: Message, (update, ready): (Update, Option<&ReadyDelta>), retain: bool) {
         let Update { topic, body } = update;
-        self.counters.updates += 1;
-        let admitted = if retain { self.retained.admit(&message) } else { Ok(()) };
-        let applied =
-            admitted.and_then(|()| self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain));
+        let applied = self.apply_from(now, message, &body, (Qos::AtLeastOnce, retain), Origin::Upstream(ready));
         let Some(mirror) = self.mirror.as_deref_mut() else { return };
-        let Ok(applied) = applied else {
-            mirror.counts.full += 1;
-            self.counters.refused += 1;
-            return;
-        };
-        match applied.change {
-            Change::Stored => mirror.shown.show(applied.topic, &topic),
-            Change::Cleared => mirror.shown.forget(applied.topic),
-            Change::Passed => {}
-        }
-        self.statistics.count(applied.topic, &topic, body.value_bytes());
-        self.deltas.update_ready(applied, self.tree.replaced(), &body, ready);
-        self.note(now, &topic, &applied, &body, None);
-        match applied.change {
-            Change::Stored => {
-                self.tree.mark(applied.topic, PublishMetadata::mark(Qos::AtLeastOnce));
-                self.retained.keep(&message, Qos::AtLeastOnce);
-                self.look_at(now, &topic, &body);
-            }
-            Change::Cleared => {
-                self.retained.forget(&topic);
-                self.forget_value(now, applied.topic, &topic);
-            }
-            Change::Passed => {}
-        }
-        if !self.tree.matches(applied.topic).is_empty() {
-            self.send(now, applied, Outgoing::passed_on(message, retain), None);
-        }
-        if applied.change != Change::Passed {
-            self.derive(now, &topic, &body);
+        match applied.map(|applied| (applied.change, applied.topic)) {
+            Ok((Change::Stored, id)) => mirror.shown.show(id, &topic),
+            Ok((Change::Cleared, id)) => mirror.shown.forget(id),
+            Ok((Change::Passed, _)) => {}
+            Err(_) => mirror.counts.full += 1,
         }
     }
 

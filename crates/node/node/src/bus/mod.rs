@@ -15,6 +15,7 @@
 pub mod admission;
 #[cfg(test)]
 mod alone;
+mod apply;
 mod asks;
 mod census;
 mod changes;
@@ -51,6 +52,7 @@ pub mod process;
 mod publishers;
 mod pump;
 mod put;
+mod questions;
 pub mod reasons;
 mod receipts;
 pub mod reload;
@@ -88,6 +90,7 @@ pub use lag::{Lag, SessionOrder};
 pub use live::{LiveFeed, LiveMessage, WAITING_MAX as LIVE_WAITING_MAX};
 pub use mirror::{Mirror, MirrorSeen};
 pub use put::PutError;
+pub use questions::{Question, Unanswered};
 pub use receipts::Receipt;
 pub use reload::load_config;
 pub use replays::DeltaStart;

@@ -189,10 +189,11 @@ mod tests {
     use crate::bus::alone::alone;
     use crate::bus::client::Client;
     use std::sync::Arc;
+    use std::time::Duration;
     use tieline_core::{Body, Machine, Topic};
     use tieline_mqtt::{Accept, Delivery, Message, Qos, ServerConfig, ServerEvent, ServerSession};
     use tieline_net::{Limits, Session};
-    use tieline_topics::{Options, TopicId};
+    use tieline_topics::{Options, Snapshot, TopicId};
 
     /// A client whose socket takes nothing: it has none.
     fn enter(bus: &mut Bus) -> (Session<Wire>, usize) {
@@ -232,6 +233,25 @@ mod tests {
         let client = client(&mut bus, key);
         assert_eq!((client.flow.is_none(), client.conflated(), bus.pump.late.len()), (true, 1, 0));
         assert_eq!(bus.counters().conflated, 1);
+    }
+
+    /// What clients send meanwhile goes before the rest of the last values: a turn sends some only after the thread has looked.
+    #[test]
+    fn last_values_go_on_when_the_thread_has_looked_at_its_sockets() {
+        let (mut bus, _rest) = alone();
+        let now = bus.now();
+        let body = Body::Opaque("1".into());
+        let message = Message::new(Topic::new("a").unwrap(), "1", now.mono);
+        bus.apply_message(now, message, &body, Qos::AtMostOnce, true, None).unwrap();
+        let (_session, key) = enter(&mut bus);
+        let snapshot = Snapshot::new(Filter::new("#").unwrap());
+        bus.replay_retained(key, snapshot, Qos::AtMostOnce, None, (None, None));
+        bus.next_turn.stop_snapshots(now.mono + Duration::from_millis(10));
+        bus.finish_turn(now);
+        assert!(client(&mut bus, key).is_replaying());
+        bus.next_turn.resume_snapshots();
+        bus.finish_turn(now);
+        assert!(!client(&mut bus, key).is_replaying());
     }
 
     /// A message of QoS 1 takes the room of a last value, which is sent later; that of another message of QoS 0 is lost, and

@@ -31,9 +31,12 @@ pub const UPSTREAM_BUSY: &str = "too much waits for the upstream: nothing was pu
 /// A version of this node is not that of the upstream.
 pub const VERSION_OF_UPSTREAM: &str =
     "the version of a topic of the upstream is known there alone; publish with tieline-if-value, or at the upstream";
-/// An answer would not come back.
-pub const RESPONSE_OF_UPSTREAM: &str =
-    "the upstream answers to a topic that edge.topics does not select, so the answer would not come back";
+/// A request went to the upstream, and the connection was lost before its answer.
+pub const ANSWER_LOST: &str = "the connection to the upstream was lost before its answer: it may have been carried out";
+/// The same, and the connection is there.
+pub const ANSWER_LATE: &str = "the upstream has not answered in time: it may have been carried out";
+/// One call for this node and its upstream.
+pub const MIXED: &str = "some of these topics are the upstream's and some are this node's own: make a call for each";
 /// History has not taken what was passed on.
 pub const NOT_STORED: &str = "history could not store it; subscribers may have it";
 /// The same, before it was passed on.

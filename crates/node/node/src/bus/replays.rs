@@ -1,6 +1,6 @@
 //! Last values that sessions have not been sent yet, and how each is sent.
 
-use super::client::CHUNK;
+use super::client::{CHUNK, CHUNK_MIN};
 use super::fanout::lower;
 use super::flow::Source;
 use super::retained::{PublishMetadata, Retained};
@@ -26,6 +26,8 @@ pub(super) struct RetainedReplay {
     pub(super) ids: Vec<SubscriptionId>,
     /// How topics that come as deltas start.
     pub(super) deltas: Option<DeltaStart>,
+    /// How many of these are looked at next.
+    pub(super) chunk: usize,
     /// Which events of topics that keep some are sent.
     pub(super) last: Option<Last>,
     /// The topic whose events are being sent, and the number of the last one that was.
@@ -49,7 +51,17 @@ pub enum DeltaStart {
 impl RetainedReplay {
     /// From the first on.
     pub(super) fn new(snapshot: Snapshot, qos: Qos, id: Option<SubscriptionId>, last: Option<Last>) -> Self {
-        Self { snapshot, qos, ids: id.into_iter().collect(), deltas: None, last, within: None, word: None, upto: None }
+        Self {
+            snapshot,
+            qos,
+            ids: id.into_iter().collect(),
+            deltas: None,
+            chunk: CHUNK_MIN,
+            last,
+            within: None,
+            word: None,
+            upto: None,
+        }
     }
 
     /// Whether a value is one of those that are sent, and does not come as an update.

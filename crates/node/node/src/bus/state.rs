@@ -19,7 +19,7 @@ use super::passages::Passages;
 use super::persistence::Ledger;
 use super::pump::Pump;
 use super::receipts::Receipt;
-use super::retained::{PublishMetadata, Retained, copied};
+use super::retained::Retained;
 use super::sessions::{Away, Kept};
 use super::share::{Group, Shares};
 use super::statistics::Statistics;
@@ -279,60 +279,7 @@ impl Bus {
         }
     }
 
-    /// A client's message, whose body is `body`: kept if it is to be retained, and sent to its subscribers.
-    ///
-    /// # Errors
-    /// The tree is full.
-    pub fn apply_message(
-        &mut self,
-        now: Now,
-        message: Message,
-        body: &Body,
-        qos: Qos,
-        retain: bool,
-        from: Option<SubscriberId>,
-    ) -> Result<(), TreeError> {
-        self.counters.updates += 1;
-        // A payload shares the bytes of its packet: what is kept for long is copied, to its size. A point was when it came in.
-        let kept = match body {
-            Body::Opaque(bytes) if retain => Body::Opaque(copied(bytes, self.tree.take_replaced())),
-            body => body.clone(),
-        };
-        let update = Update { topic: message.topic.clone(), body: kept };
-        let admitted = if retain { self.retained.admit(&message) } else { Ok(()) };
-        let applied = admitted.and_then(|()| self.tree.apply(now, update, retain));
-        let applied = applied.inspect_err(|error| self.count_refused(&message.topic, error))?;
-        self.statistics.count(applied.topic, &message.topic, message.payload.len());
-        if self.deltas.topics() > 0 {
-            // What a stream keeps is what the tree keeps, and not the packet.
-            let kept = self.tree.view(applied.topic).map_or(body, |view| view.body);
-            self.deltas.update(applied, self.tree.replaced(), kept);
-        }
-        self.note(now, &message.topic, &applied, body, from);
-        if retain {
-            self.look_at(now, &message.topic, body);
-        }
-        match applied.change {
-            Change::Stored => {
-                self.tree.mark(applied.topic, PublishMetadata::mark(qos));
-                self.retained.keep(&message, qos);
-                self.keep_value(now, applied.topic, &message, qos);
-            }
-            Change::Cleared => {
-                self.retained.forget(&message.topic);
-                self.forget_value(now, applied.topic, &message.topic);
-            }
-            Change::Passed => {}
-        }
-        let source = self.deriving.is_some().then(|| message.topic.clone());
-        self.send(now, applied, Outgoing::published(message, qos, retain), from);
-        if let Some(topic) = source.filter(|_| applied.change != Change::Passed) {
-            self.derive(now, &topic, body);
-        }
-        Ok(())
-    }
-
-    fn count_refused(&mut self, topic: &Topic, error: &TreeError) {
+    pub(super) fn count_refused(&mut self, topic: &Topic, error: &TreeError) {
         self.counters.refused += 1;
         tracing::debug!(%topic, %error, "update refused");
     }

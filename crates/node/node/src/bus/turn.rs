@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 const INPUTS_A_TURN: usize = 64;
 /// How often live feeds are sent what changed.
 const FEED_EVERY: Duration = Duration::from_millis(100);
-/// How long last values are sent in a turn; a client that is being sent some gets what its socket takes.
-const SNAPSHOTS_A_TURN: Duration = Duration::from_micros(500);
+/// How long last values are sent at a time; a client that is being sent some gets what its socket takes.
+const SNAPSHOTS_A_TURN: Duration = Duration::from_micros(200);
 /// How soon a snapshot goes on that waits for a slow client.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(10);
 /// How soon a busy field shard is told again what is stored.
@@ -30,11 +30,29 @@ pub struct NextTurn {
     applied: Notify,
     /// When the loop has it by itself.
     due: Cell<Instant>,
+    /// Last values were sent for as long as is allowed at a time.
+    snapshots_stopped: Notify,
+    /// No more of them before then, unless the thread has looked at its sockets meanwhile.
+    snapshots_rest: Cell<Instant>,
 }
 
 impl Default for NextTurn {
     fn default() -> Self {
-        Self { applied: Notify::new(), due: Cell::new(Instant::ZERO) }
+        let due = || Cell::new(Instant::ZERO);
+        Self { applied: Notify::new(), due: due(), snapshots_stopped: Notify::new(), snapshots_rest: due() }
+    }
+}
+
+impl NextTurn {
+    /// No more last values before then, unless the thread has looked at its sockets meanwhile.
+    pub(super) fn stop_snapshots(&self, until: Instant) {
+        self.snapshots_rest.set(until);
+        self.snapshots_stopped.notify_one();
+    }
+
+    /// The thread has looked at its sockets.
+    pub(super) fn resume_snapshots(&self) {
+        self.snapshots_rest.set(Instant::ZERO);
     }
 }
 
@@ -45,6 +63,7 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
     // Ends with the loop.
     let mut beside = JoinSet::new();
     beside.spawn_local(look_after_updates(Rc::clone(&shard), Rc::clone(&bus)));
+    beside.spawn_local(resume_snapshots(Rc::clone(&bus)));
     let mut waiting = Vec::with_capacity(INPUTS_A_TURN);
     let mut feeds_due = Instant::ZERO;
     loop {
@@ -108,6 +127,19 @@ async fn look_after_updates(shard: Rc<Shard>, bus: SharedBus) {
     }
 }
 
+/// Lets last values go on when the thread has looked at its sockets. Turns of the bus come several to a look; if each sent some,
+/// what clients send meanwhile would wait for all of them.
+async fn resume_snapshots(bus: SharedBus) {
+    let next_turn = Rc::clone(&bus.borrow().next_turn);
+    loop {
+        next_turn.snapshots_stopped.notified().await;
+        // The runtime wakes a task that yields after it has looked.
+        tokio::task::yield_now().await;
+        next_turn.resume_snapshots();
+        wake(&bus.borrow());
+    }
+}
+
 /// The same as [`wake`] after a client's update, where that is needed.
 pub fn wake_after_update(bus: &Bus) {
     match bus.dirty.is_empty() {
@@ -136,7 +168,7 @@ impl Bus {
     }
 
     /// Does what is due, and sends what that and the inputs of this turn have made.
-    fn finish_turn(&mut self, now: Now) {
+    pub(super) fn finish_turn(&mut self, now: Now) {
         self.handle_timeouts(now);
         self.look_at_rate(now);
         if let Some((receipts, stored)) = self.recorder.submit() {
@@ -170,7 +202,7 @@ impl Bus {
 
     /// Sends last values to those who wait for some, for as long as one turn may take.
     fn send_snapshots(&mut self, now: Now) {
-        if self.replaying.len() == 0 {
+        if self.replaying.len() == 0 || now.mono < self.next_turn.snapshots_rest.get() {
             return;
         }
         let mut caught_up = Vec::new();
@@ -179,7 +211,7 @@ impl Bus {
     }
 
     fn send_some_snapshots(&mut self, now: Now, mut caught_up: impl FnMut(usize, Filter)) {
-        let Self { shard, subscribers, tree, replaying, retained, deltas, declared, pump, .. } = self;
+        let Self { shard, subscribers, tree, replaying, retained, deltas, declared, pump, next_turn, .. } = self;
         let began = shard.now().mono;
         let is_over = || shard.now().mono.since(began) > SNAPSHOTS_A_TURN;
         let mut source = Source { now, tree, retained, deltas };
@@ -200,7 +232,7 @@ impl Bus {
             }
             if is_over() {
                 // The others have theirs after what has come meanwhile.
-                return self.work.notify_one();
+                return next_turn.stop_snapshots(now.mono + SNAPSHOT_EVERY);
             }
         }
     }

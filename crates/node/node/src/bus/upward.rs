@@ -1,12 +1,14 @@
 //! Messages of an edge's clients to topics of the upstream: they are not applied here. The upstream takes them or not, its answer is
 //! the client's, and the value comes back to all who have subscribed.
 
+use super::questions::Unanswered;
 use super::reasons;
 use super::state::{Bus, Subscriber};
 use crate::edge::EdgeInput;
 use std::collections::HashMap;
+use std::sync::Arc;
 use tieline_core::Now;
-use tieline_mqtt::{Message, PacketId, Property, Qos, ReasonCode, Text};
+use tieline_mqtt::{Delivery, Message, PacketId, Property, Qos, ReasonCode, Text};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
@@ -35,6 +37,8 @@ pub enum Ticket {
     },
     /// A call of the API.
     Call(oneshot::Sender<Result<(), UpwardRefusal>>),
+    /// Who asks, if the upstream does not take the question; its answer comes by itself.
+    Question,
     /// Nobody.
     Nobody,
 }
@@ -43,17 +47,20 @@ pub enum Ticket {
 #[derive(Debug, Default)]
 pub struct Tickets {
     waiting: HashMap<u64, Ticket>,
-    last: u64,
+    pub(super) last: u64,
     /// Messages that went upward, and how many the upstream refused or never answered.
     pub(super) sent: u64,
     pub(super) refused: u64,
 }
 
-/// A message without what says for whom it was published.
+/// A message without what says for whom it was published: the user, and the client.
 #[must_use]
-pub fn own_words(message: &mut Message) -> Option<(String, String)> {
-    let user = message.properties.own_property(FOR_USER)?.to_owned();
-    let client = message.properties.own_property(FOR_CLIENT).unwrap_or_default().to_owned();
+pub fn own_words(message: &mut Message) -> Option<(Option<String>, String)> {
+    let [user, client] = [FOR_USER, FOR_CLIENT].map(|name| message.properties.own_property(name).map(str::to_owned));
+    if user.is_none() && client.is_none() {
+        return None;
+    }
+    let client = client.unwrap_or_default();
     message.properties = message.properties.without_user_property(FOR_USER).without_user_property(FOR_CLIENT);
     Some((user, client))
 }
@@ -61,7 +68,14 @@ pub fn own_words(message: &mut Message) -> Option<(String, String)> {
 /// A message with what says for whom it is published.
 pub fn speak_for(message: &mut Message, user: &str, client: &str) {
     let pair = |name, value| Property::UserProperty((Text::truncated(name), Text::truncated(value)));
-    message.properties = message.properties.with(&pair(FOR_USER, user)).with(&pair(FOR_CLIENT, client));
+    message.properties = message.properties.with(&pair(FOR_USER, user));
+    speak_for_client(message, client);
+}
+
+/// The same where the client has no user.
+pub(super) fn speak_for_client(message: &mut Message, client: &str) {
+    let pair = Property::UserProperty((Text::truncated(FOR_CLIENT), Text::truncated(client)));
+    message.properties = message.properties.with(&pair);
 }
 
 impl Bus {
@@ -109,6 +123,13 @@ impl Bus {
         mirror.tickets.refused += u64::from(refused.is_some());
         match waiting {
             Ticket::Nobody => {}
+            Ticket::Question => {
+                if let Some(refusal) = refused {
+                    // The upstream refuses requests for other reasons; this one is of a message without an answer.
+                    let may_be_done = refusal.0 == ReasonCode::ImplementationSpecificError;
+                    self.answered_question(ticket, Err(Unanswered { refusal, may_be_done }));
+                }
+            }
             Ticket::Call(answer) => drop(answer.send(refused.map_or(Ok(()), Err))),
             Ticket::Client { key, number, packet_id } => {
                 let Some((reason, words)) = refused else {
@@ -121,6 +142,19 @@ impl Bus {
                     Some(_) | None => self.answer_client(now, (key, number), packet_id, Err(&words)),
                 }
             }
+        }
+    }
+
+    /// Gives a client an answer that nobody else gets.
+    pub fn tell_alone(&self, (key, number): (usize, u64), message: Message) {
+        let Some(Subscriber::Client(client)) = self.subscribers.get(key) else { return };
+        if client.number != number {
+            return;
+        }
+        let (message, qos) = (Arc::new(message), Qos::AtLeastOnce);
+        let delivery = Delivery { message, qos, retain: false, subscription_ids: Vec::new() };
+        if let Err(error) = client.session.send(|wire, _| wire.mqtt.deliver(delivery)) {
+            tracing::warn!(client = %client.id, %error, "the answer to a request could not be sent");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Bus;
 use super::control::{Asked, Callback};
+use super::reasons;
 use crate::control::Done;
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
 use crate::control::command::{CommandRequest, CommandResult};
@@ -58,6 +59,30 @@ impl Wanted {
         })
     }
 
+    /// Whether the upstream is asked, and not this node.
+    ///
+    /// # Errors
+    /// Some of it is the upstream's, and some this node's: the answer.
+    pub fn is_for_upstream(&self, bus: &Bus) -> Result<bool, String> {
+        let topics: Vec<&str> = match self {
+            Self::Reserve(body) => body.devices().collect(),
+            Self::Points(points) => points.topics().map(Topic::as_str).collect(),
+            Self::Get(body) => body.topics.iter().map(String::as_str).collect(),
+            Self::Renew(RenewBody { task, .. }) | Self::Cancel(CancelBody { task, .. }) => {
+                return Ok(bus.has_upstream() && bus.devices_of(task).is_empty());
+            }
+            Self::Command(_) | Self::Reservations | Self::On(_) | Self::Off(_) | Self::Overrides => return Ok(false),
+        };
+        let above = topics.iter().filter(|topic| bus.is_controlled_above(topic)).count();
+        match self {
+            _ if above == 0 => Ok(false),
+            _ if above == topics.len() => Ok(true),
+            Self::Reserve(_) => Err(text(&ReservationResult::malformed(reasons::MIXED))),
+            Self::Get(_) => Ok(false),
+            _ => Err(text(&CallResult::malformed(reasons::MIXED.to_owned()))),
+        }
+    }
+
     /// With the points of devices that are reverted in their place.
     ///
     /// # Errors
@@ -100,7 +125,7 @@ impl Wanted {
         bus: &mut Bus,
         now: Now,
         asked: &Asked,
-        may_see: impl Fn(&str) -> bool,
+        may_see: impl Fn(&Bus, &str) -> bool,
         answer: Callback<String>,
     ) {
         match self {
@@ -120,15 +145,17 @@ impl Wanted {
             Self::On(body) => bus.override_on(now, body, &asked.by, answering::<OverrideResult>(answer)),
             Self::Off(body) => bus.override_off(now, &body, &asked.by, answering::<OverrideResult>(answer)),
             Self::Reservations => {
+                let may_see = |topic: &str| may_see(bus, topic);
                 let shown = text(&Reservations::of(now, bus.commands().coordinator(), None, &may_see));
                 answer(bus, shown);
             }
             Self::Overrides => {
+                let may_see = |topic: &str| may_see(bus, topic);
                 let shown = text(&OverrideList::of(bus.commands().coordinator(), None, may_see));
                 answer(bus, shown);
             }
             Self::Get(body) => {
-                let shown = bus.got(body.topics, may_see);
+                let shown = bus.got(body.topics, |topic| may_see(bus, topic));
                 answer(bus, shown);
             }
         }

@@ -1,6 +1,6 @@
 //! What of a configuration holds after a restart only.
 
-use super::{Config, HistoryConfig, HttpConfig, NodeConfig};
+use super::{Config, EdgeConfig, HistoryConfig, HttpConfig, NodeConfig};
 
 /// The keys of what differs from the configuration that a node was started with, and is not reloaded. Devices with all that they
 /// name, views, derived series, and the files of users and certificates are: they are not among them.
@@ -56,7 +56,10 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     note("history.database", *databases == file.history.databases);
     note("command", *command == file.command);
     note("control", *control == file.control);
-    note("edge", *edge == file.edge);
+    match (edge, &file.edge) {
+        (Some(started), Some(file)) => note_edge(started, file, &mut note),
+        (started, file) => note("edge", started.is_none() && file.is_none()),
+    }
     // What `tieline join` wrote is in no file of the configuration.
     let is_joined = source.is_joined && file.fabric.is_none() && file.site.is_none();
     note("fabric", is_joined || *fabric == file.fabric);
@@ -64,6 +67,22 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     note("centre", *centre == file.centre);
     note("topic", *topics == file.topics);
     found
+}
+
+/// The keys of an edge. What it keeps is reloaded.
+fn note_edge(started: &EdgeConfig, file: &EdgeConfig, mut note: impl FnMut(&'static str, bool)) {
+    let EdgeConfig { upstreams, topics, keep: _, node_name: _, client_id, user, .. } = started;
+    let EdgeConfig { password_file, authorities, identity, linger, retry_max, silence, .. } = started;
+    note("edge.upstream", *upstreams == file.upstreams);
+    note("edge.topics", *topics == file.topics);
+    note("edge.client_id", *client_id == file.client_id);
+    note("edge.user", *user == file.user);
+    note("edge.password_file", *password_file == file.password_file);
+    note("edge.authorities", *authorities == file.authorities);
+    note("edge.certificate and edge.key", *identity == file.identity);
+    note("edge.linger", *linger == file.linger);
+    note("edge.retry_max", *retry_max == file.retry_max);
+    note("edge.silence", *silence == file.silence);
 }
 
 #[cfg(test)]
@@ -89,6 +108,10 @@ mod tests {
             &["mqtt", "history.enabled", "history.keep"],
         );
         check("", "[edge]\nupstream='mqtt://core'\n", &["edge"]);
+        let edge = "[edge]\nupstream='mqtt://core'\n";
+        check(edge, &format!("{edge}keep=['a/#']\n"), &[]);
+        let others = "[edge]\nupstream='mqtt://other'\ntopics=['a/#']\nlinger='3s'\n";
+        check(edge, others, &["edge.upstream", "edge.topics", "edge.linger"]);
         check("[command]\ntimeout='3s'\n", "[[topic]]\nfilter='a'\ntype='point'\n", &["command", "topic"]);
     }
 

@@ -1,5 +1,6 @@
 //! What the session at the upstream says, and what it is told.
 
+use super::ANSWER_TOPIC;
 use super::chain::{Chain, NODES_TOPIC};
 use super::inbox::Inbox;
 use super::{EdgeCounters, EdgeInput, EdgeNews, LinkState};
@@ -248,10 +249,15 @@ impl Desk {
     }
 
     /// What the upstream says of itself, and no value; false where it is none of that.
-    fn is_aside(&mut self, session: &Upward, Message { topic, payload, .. }: &Message) -> bool {
+    fn is_aside(&mut self, session: &Upward, Message { topic, payload, properties, .. }: &Message) -> bool {
         if **topic == *CAUGHT_UP_TOPIC {
             if *payload == self.asked_all.to_string() {
                 self.tell(EdgeNews::CaughtUp);
+            }
+        } else if **topic == *ANSWER_TOPIC {
+            let request = properties.correlation_data().and_then(|data| <[u8; 8]>::try_from(&data[..]).ok());
+            if let Some(request) = request.map(u64::from_be_bytes) {
+                self.tell(EdgeNews::Reply { request, payload: payload.clone() });
             }
         } else if **topic == *NODES_TOPIC {
             self.chained(session, payload);

@@ -106,7 +106,8 @@ impl Inbox {
                 | EdgeNews::CaughtUp
                 | EdgeNews::Nodes(_)
                 | EdgeNews::Refused(..)
-                | EdgeNews::Answer { .. } => true,
+                | EdgeNews::Answer { .. }
+                | EdgeNews::Reply { .. } => true,
             };
             conflated += usize::from(!stays);
             if stays {
@@ -126,6 +127,7 @@ fn size(news: &EdgeNews) -> usize {
         + match news {
             EdgeNews::Value { body, .. } => body.value_bytes(),
             EdgeNews::Message { message, .. } => message.payload.len(),
+            EdgeNews::Reply { payload, .. } => payload.len(),
             EdgeNews::Link(_)
             | EdgeNews::Again
             | EdgeNews::CaughtUp

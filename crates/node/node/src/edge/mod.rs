@@ -20,6 +20,7 @@ mod link;
 pub use chain::NODES_TOPIC;
 
 use crate::config::EdgeConfig;
+use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tieline_core::{Body, Filter, Topic};
@@ -28,6 +29,9 @@ use tieline_mqtt::{Message, Qos, ReasonCode};
 use tieline_net::{Clock, Counters, ShardThread};
 use tokio::sync::mpsc;
 
+/// Answers to what has this response topic go to the client that asked, and to nobody else. It needs no subscription, and no
+/// right.
+pub const ANSWER_TOPIC: &str = "$tieline/answer";
 /// Inputs that may wait for the thread.
 const INPUTS_MAX: usize = 1024;
 
@@ -90,6 +94,13 @@ pub enum EdgeNews {
         ticket: u64,
         /// Why it was refused; none where it was taken.
         refused: Option<(ReasonCode, String)>,
+    },
+    /// What the upstream answers to a request.
+    Reply {
+        /// Which, as its correlation data says.
+        request: u64,
+        /// The answer.
+        payload: Bytes,
     },
 }
 

@@ -4,16 +4,18 @@ use super::authorization::Authenticated;
 use super::body::{Answer, Json, takes_json};
 use super::problem::Problem;
 use super::site_calls::{OfSite, forwarded};
+use super::upstream;
 use crate::bus::Bus;
 use crate::control::Done;
 use crate::control::audit::{AuditPage, AuditQuery, ChainedLine};
-use crate::control::command::{CommandBody, CommandDone, CommandRequest, CommandResult};
+use crate::control::command::{CommandBody, CommandDone, CommandRequest, CommandResult, REQUEST_PREFIX};
 use crate::sites::CallVerb;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use std::time::Duration;
 use tieline_access::Verb;
 use tieline_core::Refusal;
@@ -39,9 +41,11 @@ impl Input for CommandBody {
 /// What became of a command, with the status that says it.
 pub enum CommandAnswer {
     /// Here.
-    Own(StatusCode, CommandResult),
+    Own(StatusCode, Box<CommandResult>),
     /// At the site that has the point.
     OfSite(OfSite),
+    /// At the upstream of this node.
+    Upstream(StatusCode, Value),
 }
 
 impl IntoResponse for CommandAnswer {
@@ -49,6 +53,7 @@ impl IntoResponse for CommandAnswer {
         match self {
             Self::Own(status, result) => (status, Answer(result)).into_response(),
             Self::OfSite(answer) => answer.into_response(),
+            Self::Upstream(status, told) => (status, Answer(told)).into_response(),
         }
     }
 }
@@ -77,11 +82,22 @@ impl Output for CommandAnswer {
 pub async fn command(authenticated: Authenticated, CommandBody(body): CommandBody) -> Result<CommandAnswer, Problem> {
     let request = match CommandRequest::from_json(&body, None) {
         Ok(request) => request,
-        Err(detail) => return Ok(CommandAnswer::Own(StatusCode::BAD_REQUEST, CommandResult::malformed(detail))),
+        Err(detail) => {
+            return Ok(CommandAnswer::Own(StatusCode::BAD_REQUEST, CommandResult::malformed(detail).into()));
+        }
     };
     let authorized = authenticated.must(Verb::Command, &request.topic).await?;
     if let Some(answer) = forwarded(&authorized, CallVerb::Command, &body, request.requester.as_deref()).await? {
         return Ok(CommandAnswer::OfSite(answer));
+    }
+    if upstream::answers(&authorized, vec![request.topic.to_string()]).await? {
+        let topic = format!("{REQUEST_PREFIX}{}", request.topic);
+        let told = upstream::ask(&authorized, &topic, &body, request.requester).await?;
+        let status = match (told["reason"].as_str(), told["status"].as_str()) {
+            (Some(reason), status) => status_of(reason, status == Some("unknown")),
+            (None, _) => StatusCode::OK,
+        };
+        return Ok(CommandAnswer::Upstream(status, told));
     }
     let shown = request.clone();
     let by = authorized.call(request.requester.as_deref()).by;
@@ -92,7 +108,7 @@ pub async fn command(authenticated: Authenticated, CommandBody(body): CommandBod
         Ok(()) => StatusCode::OK,
         Err(refusal) => status_of(refusal.reason, refusal.maybe_operated),
     };
-    Ok(CommandAnswer::Own(status, CommandResult::of(&shown, &done)))
+    Ok(CommandAnswer::Own(status, CommandResult::of(&shown, &done).into()))
 }
 
 /// A request that was taken, and that the node is not there to end.

@@ -6,6 +6,7 @@ use super::body::{Answer, Written, takes_json};
 use super::command::status_of;
 use super::problem::Problem;
 use super::site_calls::{OfSite, forwarded};
+use super::upstream;
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, Reader, ReservationResult, Reservations};
@@ -37,12 +38,14 @@ pub const CALL_BYTES_MAX: usize = 16 << 20;
 /// The body of a request of control: one that cannot be read has an answer like the others.
 pub struct Body<T> {
     json: Json,
-    read: PhantomData<fn() -> T>,
+    of: PhantomData<fn() -> T>,
 }
 
 impl<T: DeserializeOwned> Body<T> {
-    fn read(self) -> Result<T, String> {
-        tieline_service::json::read_value(self.json).map_err(|error| error.to_string())
+    /// What it says, and, on an edge, what may be passed on.
+    fn read(self, authorized: &Authorized) -> (Result<T, String>, Json) {
+        let raw = if authorized.app.about.is_edge { self.json.clone() } else { Json::Null };
+        (tieline_service::json::read_value(self.json).map_err(|error| error.to_string()), raw)
     }
 
     /// The name that the caller gives itself.
@@ -56,7 +59,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let super::body::Json(json) = super::body::Json::<Json>::from_request(request, state).await?;
-        Ok(Self { json, read: PhantomData })
+        Ok(Self { json, of: PhantomData })
     }
 }
 
@@ -72,6 +75,8 @@ pub enum Outcome<T> {
     Own(StatusCode, T),
     /// At the site that has the points.
     OfSite(OfSite),
+    /// At the upstream of this node.
+    Upstream(StatusCode, Json),
 }
 
 impl<T: Serialize> IntoResponse for Outcome<T> {
@@ -79,6 +84,7 @@ impl<T: Serialize> IntoResponse for Outcome<T> {
         match self {
             Self::Own(status, result) => (status, Answer(result)).into_response(),
             Self::OfSite(answer) => answer.into_response(),
+            Self::Upstream(status, told) => (status, Answer(told)).into_response(),
         }
     }
 }
@@ -108,6 +114,15 @@ pub trait Answered {
 impl Answered for CallResult {
     fn status(&self) -> StatusCode {
         self.reason().map_or(StatusCode::OK, |reason| status_of(reason, false))
+    }
+}
+
+/// The status of an answer of control of the upstream.
+fn status_above(told: &Json) -> StatusCode {
+    match (told["result"].as_str(), told["info"].as_str(), told["reason"].as_str()) {
+        (Some("FAILURE"), Some(info), _) => status_of_reservation(info),
+        (_, _, Some(reason)) => status_of(reason, false),
+        _ => StatusCode::OK,
     }
 }
 
@@ -144,6 +159,14 @@ pub(super) fn status_of_reservation(info: &str) -> StatusCode {
 impl<T: Answered> Outcome<T> {
     fn of(result: T) -> Self {
         Self::Own(result.status(), result)
+    }
+}
+
+impl<T> Outcome<T> {
+    /// What the upstream says to a request.
+    async fn above(authorized: &Authorized, verb: &str, raw: &Json, name: Option<String>) -> Result<Self, Problem> {
+        let told = upstream::ask(authorized, &format!("$control/{verb}"), raw, name).await?;
+        Ok(Self::Upstream(status_above(&told), told))
     }
 }
 
@@ -215,13 +238,17 @@ pub async fn reserve(
     if let Some(answer) = of_site(&authorized, CallVerb::Reserve, &body).await? {
         return Ok(answer);
     }
-    let body = match body.read() {
+    let (body, raw) = body.read(&authorized);
+    let body = match body {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
     let verb = if body.is_high() { Verb::Admin } else { Verb::Command };
     for device in body.devices() {
         authorized.must(verb, device).await?;
+    }
+    if upstream::answers(&authorized, body.devices().map(str::to_owned).collect()).await? {
+        return Outcome::above(&authorized, "reserve", &raw, body.requester).await;
     }
     let asked = authorized.call(body.requester.as_deref());
     let result = ask(&authorized, move |bus, now, answer| bus.reserve(now, body, &asked, answer)).await?;
@@ -234,10 +261,14 @@ pub async fn renew(authenticated: Authenticated, body: Body<RenewBody>) -> Resul
     if let Some(answer) = of_site(&authorized, CallVerb::Renew, &body).await? {
         return Ok(answer);
     }
-    let body = match body.read() {
+    let (body, raw) = body.read(&authorized);
+    let body = match body {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
+    if upstream::has_task(&authorized, &body.task).await? {
+        return Outcome::above(&authorized, "renew", &raw, body.requester).await;
+    }
     let by = authorized.call(body.requester.as_deref()).by;
     let result = ask(&authorized, move |bus, now, answer| bus.renew(now, &body, &by, answer)).await?;
     Ok(Outcome::of(result))
@@ -252,10 +283,14 @@ pub async fn cancel(
     if let Some(answer) = of_site(&authorized, CallVerb::Cancel, &body).await? {
         return Ok(answer);
     }
-    let body = match body.read() {
+    let (body, raw) = body.read(&authorized);
+    let body = match body {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
+    if upstream::has_task(&authorized, &body.task).await? {
+        return Outcome::above(&authorized, "cancel", &raw, body.requester).await;
+    }
     if body.force {
         let task = body.task.clone();
         let devices = authorized.app.bus.ask_once(&authorized.share(), move |bus, _| bus.devices_of(&task)).await?;
@@ -274,9 +309,9 @@ pub async fn set(authenticated: Authenticated, body: Body<SetBody>) -> Result<Ou
     if let Some(answer) = of_site(&authorized, CallVerb::Set, &body).await? {
         return Ok(answer);
     }
-    let body = body.read();
+    let (body, raw) = body.read(&authorized);
     let name = body.as_ref().ok().and_then(|body| body.requester.clone());
-    points(&authorized, name, body.and_then(SetBody::read)).await
+    points(authorized, ("set", raw), name, body.and_then(SetBody::read)).await
 }
 
 /// Reverts points.
@@ -285,9 +320,9 @@ pub async fn revert(authenticated: Authenticated, body: Body<RevertBody>) -> Res
     if let Some(answer) = of_site(&authorized, CallVerb::Revert, &body).await? {
         return Ok(answer);
     }
-    let body = body.read();
+    let (body, raw) = body.read(&authorized);
     let name = body.as_ref().ok().and_then(|body| body.requester.clone());
-    points(&authorized, name, body.and_then(RevertBody::read)).await
+    points(authorized, ("revert", raw), name, body.and_then(RevertBody::read)).await
 }
 
 /// What the site of a request's topics answers; none where they are this node's own.
@@ -300,7 +335,8 @@ where
 }
 
 async fn points(
-    authorized: &Authorized,
+    authorized: Authorized,
+    (verb, raw): (&str, Json),
     name: Option<String>,
     points: Result<Points, String>,
 ) -> Result<Outcome<CallResult>, Problem> {
@@ -308,7 +344,13 @@ async fn points(
         Ok(points) => points,
         Err(detail) => return Ok(Outcome::of(CallResult::malformed(detail))),
     };
-    let points = match with_points_of_devices(authorized, points).await? {
+    if upstream::answers(&authorized, points.topics().map(ToString::to_string).collect()).await? {
+        for topic in points.topics() {
+            authorized.must(Verb::Command, topic).await?;
+        }
+        return Outcome::above(&authorized, verb, &raw, name).await;
+    }
+    let points = match with_points_of_devices(&authorized, points).await? {
         Ok(points) => points,
         Err(result) => return Ok(Outcome::of(result)),
     };
@@ -345,7 +387,9 @@ pub struct Got {
 /// Last values of many topics.
 pub async fn get(authenticated: Authenticated, body: Body<GetBody>) -> Result<Written<Got>, Problem> {
     let authorized = authenticated.each();
-    let GetBody { topics } = body.read().map_err(Problem::bad_request)?;
+    let GetBody { topics } = body.read(&authorized).0.map_err(Problem::bad_request)?;
+    let readable = topics.iter().filter(|topic| authorized.caller.may(Verb::Read, topic));
+    upstream::look(&authorized, readable.filter_map(|topic| Topic::new(topic).ok()).collect()).await?;
     let (caller, share) = (authorized.caller.clone(), authorized.share());
     let look = move |bus: &mut Bus, _| bus.got(topics, |topic| caller.may(Verb::Read, topic));
     Ok(Written::new(authorized.app.bus.ask_once(&share, look).await?))
@@ -379,7 +423,7 @@ pub async fn override_on(
     body: Body<OverrideBody>,
 ) -> Result<Outcome<OverrideResult>, Problem> {
     let authorized = authenticated.each();
-    let body = body.read().map_err(Problem::bad_request)?;
+    let body = body.read(&authorized).0.map_err(Problem::bad_request)?;
     administers(&authorized, body.pattern.clone()).await?;
     let by = authorized.call(None).by;
     let result = ask(&authorized, move |bus, now, answer| bus.override_on(now, body, &by, answer)).await?;
@@ -392,7 +436,7 @@ pub async fn override_off(
     body: Body<OffBody>,
 ) -> Result<Outcome<OverrideResult>, Problem> {
     let authorized = authenticated.each();
-    let body = body.read().map_err(Problem::bad_request)?;
+    let body = body.read(&authorized).0.map_err(Problem::bad_request)?;
     for pattern in match &body.pattern {
         Some(pattern) => vec![pattern.clone()],
         None => {

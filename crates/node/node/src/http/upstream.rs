@@ -2,10 +2,11 @@
 
 use super::authorization::Authorized;
 use super::problem::Problem;
-use crate::bus::Bus;
 use crate::bus::upward::{UpwardRefusal, speak_for};
+use crate::bus::{Bus, Question, Unanswered, reasons};
 use axum::http::StatusCode;
 use bytes::Bytes;
+use serde_json::Value as Json;
 use std::time::Duration;
 use tieline_core::{Filter, Now, Topic};
 use tieline_mqtt::{Message, Properties, ReasonCode};
@@ -57,31 +58,94 @@ fn refused((reason, words): UpwardRefusal) -> Problem {
     Problem::new(status, words)
 }
 
-/// Asks the upstream for a topic that is its own, and waits a moment for the value.
-pub(super) async fn look(authorized: &Authorized, topic: &Topic) -> Result<(), Problem> {
+/// Whether requests of control for these topics are the upstream's to answer.
+///
+/// # Errors
+/// Some are, and some are this node's own.
+pub(super) async fn answers(authorized: &Authorized, topics: Vec<String>) -> Result<bool, Problem> {
+    if !authorized.app.about.is_edge || topics.is_empty() {
+        return Ok(false);
+    }
+    let look = move |bus: &mut Bus, _: Now| {
+        let above = topics.iter().filter(|topic| bus.is_controlled_above(topic)).count();
+        (above > 0, above == topics.len())
+    };
+    match authorized.app.bus.ask_once(&authorized.share(), look).await? {
+        (true, false) => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reasons::MIXED)),
+        (is_above, _) => Ok(is_above),
+    }
+}
+
+/// Whether a reservation is not one of this node, but may be one of the upstream.
+///
+/// # Errors
+/// The node is stopping.
+pub(super) async fn has_task(authorized: &Authorized, task: &str) -> Result<bool, Problem> {
+    if !authorized.app.about.is_edge {
+        return Ok(false);
+    }
+    let task = task.to_owned();
+    Ok(authorized.app.bus.ask_once(&authorized.share(), move |bus, _| bus.devices_of(&task).is_empty()).await?)
+}
+
+/// Asks the upstream what is published to `topic` there, for the caller and the name that it gives itself; the answer.
+///
+/// # Errors
+/// The upstream is away, refuses it, or does not answer.
+pub(super) async fn ask(
+    authorized: &Authorized,
+    topic: &str,
+    body: &Json,
+    name: Option<String>,
+) -> Result<Json, Problem> {
+    let topic = Topic::new(topic).map_err(|error| Problem::bad_request(format!("topic: {error}")))?;
+    let user = authorized.caller.user().map(str::to_owned);
+    // Without a name, programs of users who are not known are told apart by nothing.
+    let client = name.or_else(|| user.is_none().then(|| "http".to_owned()));
+    let question = Question { topic, payload: body.to_string().into(), user, client };
+    let (answer, hears) = tokio::sync::oneshot::channel();
+    let asks = move |bus: &mut Bus, now: Now| {
+        bus.ask_above(now, question, Box::new(move |_, answered| drop(answer.send(answered))));
+    };
+    authorized.app.bus.call(asks).await?;
+    let stopped = |_| Problem::unavailable("the node is stopping; what was asked for may have been carried out");
+    let answered = hears.await.map_err(stopped)?.map_err(|Unanswered { refusal, may_be_done }| match may_be_done {
+        true => Problem::new(StatusCode::GATEWAY_TIMEOUT, refusal.1),
+        false => refused(refusal),
+    })?;
+    let unreadable = |error| Problem::unavailable(format!("the answer of the upstream cannot be read: {error}"));
+    serde_json::from_slice(&answered).map_err(unreadable)
+}
+
+/// The version of a topic at the upstream; none where it cannot be told.
+pub(super) async fn version(authorized: &Authorized, topic: &Topic) -> Option<u64> {
+    let body = serde_json::json!({ "topics": [topic.as_str()] });
+    let told = ask(authorized, "$control/get", &body, None).await;
+    told.ok().and_then(|told| told["topics"][0]["seq"].as_u64())
+}
+
+/// Asks the upstream for topics that are its own, and waits a moment for their values.
+pub(super) async fn look(authorized: &Authorized, topics: Vec<Topic>) -> Result<(), Problem> {
     if !authorized.app.about.is_edge {
         return Ok(());
     }
-    let Ok(filter) = Filter::new(topic) else { return Ok(()) };
-    let asked = topic.clone();
-    let waits = authorized.app.bus.call(move |bus, now| {
-        let is_upward = bus.is_of_upstream(&asked);
-        if is_upward {
+    let absent = |bus: &Bus, topics: Vec<Topic>| -> Vec<Topic> {
+        topics.into_iter().filter(|topic| bus.tree().get(topic).is_none()).collect()
+    };
+    let begin = move |bus: &mut Bus, now: Now| {
+        let above: Vec<Topic> = topics.into_iter().filter(|topic| bus.is_of_upstream(topic)).collect();
+        for filter in above.iter().filter_map(|topic| Filter::new(topic).ok()) {
             bus.look_upstream(now, &filter);
         }
-        is_upward && bus.tree().get(&asked).is_none() && bus.is_upstream_there()
-    });
-    if !waits.await? {
-        return Ok(());
-    }
+        if bus.is_upstream_there() { absent(bus, above) } else { Vec::new() }
+    };
+    let mut missing = authorized.app.bus.ask_once(&authorized.share(), begin).await?;
     let coming = async {
-        loop {
+        while !missing.is_empty() {
             tokio::time::sleep(LOOK_EVERY).await;
-            let asked = topic.clone();
-            if authorized.app.bus.call(move |bus, _| bus.tree().get(&asked).is_some()).await? {
-                return Ok(());
-            }
+            missing = authorized.app.bus.ask_once(&authorized.share(), move |bus, _| absent(bus, missing)).await?;
         }
+        Ok(())
     };
     // A topic without a value does not come.
     tokio::time::timeout(VALUE_WITHIN, coming).await.unwrap_or(Ok(()))

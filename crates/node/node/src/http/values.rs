@@ -59,13 +59,19 @@ fn tells_version(operation: &mut Operation) {
 #[schemars(rename = "TopicSet")]
 pub struct Set {
     status: Done,
-    /// Version of the value
-    seq: u64,
+    /// Version of the value. On an edge, of a topic of the upstream: its version there, or a later one; null where it cannot be told
+    seq: Option<u64>,
+    /// Whether it is a version of this node.
+    #[serde(skip)]
+    is_own: bool,
 }
 
 impl IntoResponse for Set {
     fn into_response(self) -> Response {
-        tagged(self.seq, Answer(self).into_response())
+        match self.seq.filter(|_| self.is_own) {
+            Some(version) => tagged(version, Answer(self).into_response()),
+            None => Answer(self).into_response(),
+        }
     }
 }
 
@@ -92,7 +98,7 @@ pub async fn one(
         let missing = || Problem::not_found(format!("the topic {name:?} keeps no events"));
         return events.map(Found::Events).ok_or_else(missing);
     }
-    upstream::look(&authorized, &topic).await?;
+    upstream::look(&authorized, vec![topic.clone()]).await?;
     let found = authorized.app.bus.call(move |bus, _| {
         let view = bus.tree().get(&topic)?;
         let mut text = String::new();
@@ -112,8 +118,8 @@ pub async fn put(
     Conditions(conditions): Conditions,
     Payload(payload): Payload,
 ) -> Result<Set, Problem> {
-    let seq = set(authenticated, topic, conditions, payload).await?;
-    Ok(Set { status: Done::Ok, seq })
+    let (seq, is_own) = set(authenticated, topic, conditions, payload).await?;
+    Ok(Set { status: Done::Ok, seq, is_own })
 }
 
 /// Removes a topic's value.
@@ -126,13 +132,13 @@ pub async fn remove(
     Ok(Taken::OK)
 }
 
-/// Sets a value, or removes it where there is no payload; its version.
+/// Sets a value, or removes it where there is no payload; its version, and whether that is one of this node.
 async fn set(
     authenticated: Authenticated,
     topic: Topic,
     mut conditions: Vec<Condition>,
     payload: Bytes,
-) -> Result<u64, Problem> {
+) -> Result<(Option<u64>, bool), Problem> {
     let topic = authenticated.client_topic(&topic)?;
     let authorized = authenticated.must(Verb::Publish, &topic).await?;
     let is_plain = conditions.is_empty();
@@ -143,8 +149,8 @@ async fn set(
     let removes = payload.is_empty();
     let name = topic.clone();
     if is_plain && upstream::publish(&authorized, &topic, &payload, true).await? {
-        let known = authorized.app.bus.call(move |bus, _| bus.tree().get(&topic).map_or(0, |view| view.version));
-        return Ok(known.await?);
+        let is_told = !removes && authorized.caller.may(Verb::Read, &topic);
+        return Ok((if is_told { upstream::version(&authorized, &topic).await } else { None }, false));
     }
     let done = authorized.app.bus.call(move |bus, now| {
         if bus.derives(&topic) {
@@ -177,7 +183,7 @@ async fn set(
         let detail = "history cannot store it; see /healthz";
         return Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail));
     }
-    Ok(version)
+    Ok((Some(version), true))
 }
 
 fn tag_of(version: u64) -> String {

@@ -23,7 +23,7 @@ use crate::config::{Config, Numbered, Source, restart_needed};
 use crate::control::DeviceChange;
 use crate::field::{ChangeCounts, DeviceTable, ShardChange, TableChange};
 use std::sync::{Arc, Mutex, PoisonError};
-use tieline_core::{Now, Topic};
+use tieline_core::{Filter, Now, Topic};
 use tieline_derived::Series;
 use tieline_history::HistorySource;
 use tieline_net::Clock;
@@ -48,6 +48,8 @@ struct Running {
     table: DeviceTable,
     views: Vec<View>,
     derived: Vec<Series>,
+    /// What an edge shows although no client asks for it.
+    keep: Vec<Filter>,
 }
 
 /// What a reload has done.
@@ -98,7 +100,7 @@ impl Reloader {
     ) -> Self {
         let views = config.views.clone();
         let started = Config { devices: Vec::new(), ..config.clone() };
-        let running = Running { table, views, derived: config.derived.clone() };
+        let running = Running { table, views, derived: config.derived.clone(), keep: kept_of(config) };
         let (running, status) = (Turn::new(running), Mutex::default());
         Self { started, bus, clock, shards, known, history, running, status }
     }
@@ -177,6 +179,7 @@ impl Reloader {
         let counts = change.counts;
         let failed = self.carry_out(running, (change, prepared), &config).await?;
         self.history.set_rules(config.history.retention.clone());
+        self.take_keep(running, kept_of(&config)).await?;
         let derived_series = config.derived.len();
         if config.derived != running.derived {
             let series = config.derived.clone();
@@ -192,6 +195,16 @@ impl Reloader {
         };
         self.bus.call(note).await.map_err(stopped)?;
         Ok(Reloaded { counts, not_started: failed, views, derived, derived_series, restart_needed })
+    }
+
+    /// Lets an edge keep other topics of its upstream.
+    async fn take_keep(&self, running: &mut Running, keep: Vec<Filter>) -> Result<(), ReloadError> {
+        if running.keep != keep {
+            let (before, after) = (std::mem::replace(&mut running.keep, keep.clone()), keep);
+            let exchange = move |bus: &mut Bus, now: Now| bus.exchange_wants(now, &before, &after);
+            self.bus.call(exchange).await.map_err(stopped)?;
+        }
+        Ok(())
     }
 
     /// TLS files of devices that are started.
@@ -378,4 +391,9 @@ fn commands_of(before: &DeviceTable, after: &DeviceTable) -> DeviceChange {
 fn words_of(counts: &ChangeCounts, views: usize) -> String {
     let ChangeCounts { added, removed, changed, unchanged, .. } = counts;
     format!("devices: {added} added, {removed} removed, {changed} changed, {unchanged} unchanged; {views} views")
+}
+
+/// What an edge shows although no client asks for it.
+fn kept_of(config: &Config) -> Vec<Filter> {
+    config.edge.as_ref().map(|edge| edge.keep.clone()).unwrap_or_default()
 }
