@@ -78,17 +78,80 @@ impl ClientOwner {
         Taken::Done
     }
 
-        let reply = Reply::of(message, client, |topic| self.is_reserved(topic));
-        if let Some(request) = self.request_of_site(verb, &message.payload) {
-            return self.control_site(client, now, request, (reply, spoken_for));
+    /// A request for points of a site, where the payload is one; else the answer.
+    fn request_of_site(&self, verb: &str, payload: &[u8]) -> Option<Result<SiteRequest, String>> {
+        let bus = self.bus.borrow();
+        if !bus.has_sites() {
+            return None;
         }
-        let wanted = wanted.and_then(|wanted| {
-            let bus = self.bus.borrow();
-            let is_for_upstream = wanted.is_for_upstream(&bus)?;
-            let wanted = if is_for_upstream { wanted } else { wanted.with_points_of_devices(&bus)? };
-            Ok((wanted, is_for_upstream))
-        });
-        let (wanted, is_for_upstream) = match wanted {
+        let verb = CallVerb::from_name(verb).filter(|verb| *verb != CallVerb::Command)?;
+        let request = bus.site_request(verb, &serde_json::from_slice(payload).ok()?)?;
+        if let (CallVerb::Get, Ok(request)) = (verb, &request)
+            && request.points.iter().all(|(topic, _)| bus.has_value(topic))
+        {
+            return None;
+        }
+        Some(request.map_err(|refusal| refusal_of(verb, refusal, None)))
+    }
+
+    fn control_site(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        request: Result<SiteRequest, String>,
+        (reply, spoken_for): (Reply, Option<&SpokenFor>),
+    ) -> Taken {
+        let request = match request {
+            Ok(request) => request,
+            Err(answer) => {
+                reply.send(&mut self.bus.borrow_mut(), now, answer);
+                return Taken::Done;
+            }
+        };
+        for (verb, topic) in &request.rights {
+            if !self.may(client, now, spoken_for, *verb, topic) {
+                return Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
+            }
+        }
+        let by = self.asked_by(client, spoken_for).by;
+        self.bus.borrow_mut().call_site(now, request, &by, replying(reply));
+        Taken::Done
+    }
+
+    /// Sends a command for a point of a site there; false where the point is this node's own. The client may command it.
+    pub(super) fn command_site(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        (topic, message): (&str, &Message),
+        by: &Call,
+    ) -> bool {
+        let named = Topic::new(topic).map_err(|error| error.to_string());
+        let Ok(request) = named.and_then(|topic| CommandRequest::from_payload(&message.payload, topic)) else {
+            return false;
+        };
+        let mut bus = self.bus.borrow_mut();
+        let (verb, body) = (CallVerb::Command, request.to_json());
+        let Some(Ok(request)) = bus.site_request(verb, &body) else { return false };
+        let reply = Reply::of(message, client, |topic| bus.is_reserved(topic) || bus.derives(topic));
+        bus.call_site(now, request, by, replying(reply));
+        true
+    }
+
+    fn carry_out(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        wanted: Wanted,
+        (reply, spoken_for): (Reply, Option<&SpokenFor>),
+    ) {
+        let asked = self.asked_by(client, spoken_for);
+        let read_filter = self.authentication.read_filter(&self.bus, &client.name);
+        let may_see = |bus: &Bus, topic: &str| {
+            let may = read_filter.as_ref().is_none_or(|filter| filter.allows(topic));
+            may && spoken_for.is_none_or(|spoken_for| spoken_for.may_read(bus, topic))
+        };
+        wanted.carry_out(&mut self.bus.borrow_mut(), now, &asked, may_see, replying(reply));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::authorization::Authenticated;
 use super::body::{Answer, Json, takes_json};
 use super::problem::Problem;
-use super::site_calls::{OfSite, forwarded};
+use super::site_calls::{ForwardedAnswer, forwarded};
 use super::upstream;
 use crate::bus::Bus;
 use crate::control::Done;
@@ -15,7 +15,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use std::time::Duration;
 use tieline_access::Verb;
 use tieline_core::Refusal;
@@ -42,18 +41,15 @@ impl Input for CommandBody {
 pub enum CommandAnswer {
     /// Here.
     Own(StatusCode, Box<CommandResult>),
-    /// At the site that has the point.
-    OfSite(OfSite),
-    /// At the upstream of this node.
-    Upstream(StatusCode, Value),
+    /// At the site, or at the upstream of this node, that has the point.
+    Forwarded(ForwardedAnswer),
 }
 
 impl IntoResponse for CommandAnswer {
     fn into_response(self) -> Response {
         match self {
             Self::Own(status, result) => (status, Answer(result)).into_response(),
-            Self::OfSite(answer) => answer.into_response(),
-            Self::Upstream(status, told) => (status, Answer(told)).into_response(),
+            Self::Forwarded(answer) => answer.into_response(),
         }
     }
 }
@@ -88,16 +84,12 @@ pub async fn command(authenticated: Authenticated, CommandBody(body): CommandBod
     };
     let authorized = authenticated.must(Verb::Command, &request.topic).await?;
     if let Some(answer) = forwarded(&authorized, CallVerb::Command, &body, request.requester.as_deref()).await? {
-        return Ok(CommandAnswer::OfSite(answer));
+        return Ok(CommandAnswer::Forwarded(answer));
     }
     if upstream::answers(&authorized, vec![request.topic.to_string()]).await? {
         let topic = format!("{REQUEST_PREFIX}{}", request.topic);
         let told = upstream::ask(&authorized, &topic, &body, request.requester).await?;
-        let status = match (told["reason"].as_str(), told["status"].as_str()) {
-            (Some(reason), status) => status_of(reason, status == Some("unknown")),
-            (None, _) => StatusCode::OK,
-        };
-        return Ok(CommandAnswer::Upstream(status, told));
+        return Ok(CommandAnswer::Forwarded(ForwardedAnswer::of(told.to_string())));
     }
     let shown = request.clone();
     let by = authorized.call(request.requester.as_deref()).by;

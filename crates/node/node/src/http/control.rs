@@ -5,7 +5,7 @@ use super::authorization::{Authenticated, Authorized};
 use super::body::{Answer, Written, takes_json};
 use super::command::status_of;
 use super::problem::Problem;
-use super::site_calls::{OfSite, forwarded};
+use super::site_calls::{ForwardedAnswer, forwarded};
 use super::upstream;
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
@@ -73,18 +73,15 @@ impl<T: JsonSchema> Input for Body<T> {
 pub enum Outcome<T> {
     /// Here.
     Own(StatusCode, T),
-    /// At the site that has the points.
-    OfSite(OfSite),
-    /// At the upstream of this node.
-    Upstream(StatusCode, Json),
+    /// At the site, or at the upstream of this node, that has the points.
+    Forwarded(ForwardedAnswer),
 }
 
 impl<T: Serialize> IntoResponse for Outcome<T> {
     fn into_response(self) -> Response {
         match self {
             Self::Own(status, result) => (status, Answer(result)).into_response(),
-            Self::OfSite(answer) => answer.into_response(),
-            Self::Upstream(status, told) => (status, Answer(told)).into_response(),
+            Self::Forwarded(answer) => answer.into_response(),
         }
     }
 }
@@ -114,15 +111,6 @@ pub trait Answered {
 impl Answered for CallResult {
     fn status(&self) -> StatusCode {
         self.reason().map_or(StatusCode::OK, |reason| status_of(reason, false))
-    }
-}
-
-/// The status of an answer of control of the upstream.
-fn status_above(told: &Json) -> StatusCode {
-    match (told["result"].as_str(), told["info"].as_str(), told["reason"].as_str()) {
-        (Some("FAILURE"), Some(info), _) => status_of_reservation(info),
-        (_, _, Some(reason)) => status_of(reason, false),
-        _ => StatusCode::OK,
     }
 }
 
@@ -166,7 +154,7 @@ impl<T> Outcome<T> {
     /// What the upstream says to a request.
     async fn above(authorized: &Authorized, verb: &str, raw: &Json, name: Option<String>) -> Result<Self, Problem> {
         let told = upstream::ask(authorized, &format!("$control/{verb}"), raw, name).await?;
-        Ok(Self::Upstream(status_above(&told), told))
+        Ok(Self::Forwarded(ForwardedAnswer::of(told.to_string())))
     }
 }
 
@@ -331,7 +319,7 @@ where
     R: DeserializeOwned,
 {
     let answer = forwarded(authorized, verb, &body.json, body.requester().as_deref()).await?;
-    Ok(answer.map(Outcome::OfSite))
+    Ok(answer.map(Outcome::Forwarded))
 }
 
 async fn points(
@@ -358,7 +346,7 @@ async fn points(
         authorized.must(Verb::Command, topic).await?;
     }
     let by = authorized.call(name.as_deref()).by;
-    let result = ask(authorized, move |bus, now, answer| bus.control_points(now, points, &by, answer)).await?;
+    let result = ask(&authorized, move |bus, now, answer| bus.control_points(now, points, &by, answer)).await?;
     Ok(Outcome::of(result))
 }
 

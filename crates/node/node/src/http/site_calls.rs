@@ -11,10 +11,24 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::Value as Json;
 
-/// The answer of a site, with the status that says what became of the request.
-pub struct OfSite(StatusCode, String);
+/// The answer of another node to a request that was sent there, with the status that says what became of it.
+pub struct ForwardedAnswer(StatusCode, String);
 
-impl IntoResponse for OfSite {
+impl ForwardedAnswer {
+    /// With the status that the same answer of this node would have.
+    pub fn of(answer: String) -> Self {
+        let json: Json = serde_json::from_str(&answer).unwrap_or_default();
+        let word = |member: &str| json.get(member).and_then(Json::as_str).unwrap_or_default();
+        let status = match (word("result"), word("reason")) {
+            ("FAILURE", _) => status_of_reservation(word("info")),
+            (_, "") => StatusCode::OK,
+            (_, reason) => status_of(reason, word("status") == "unknown"),
+        };
+        Self(status, answer)
+    }
+}
+
+impl IntoResponse for ForwardedAnswer {
     fn into_response(self) -> Response {
         (self.0, [(CONTENT_TYPE, "application/json")], self.1).into_response()
     }
@@ -29,7 +43,7 @@ pub(super) async fn forwarded(
     verb: CallVerb,
     body: &Json,
     name: Option<&str>,
-) -> Result<Option<OfSite>, Problem> {
+) -> Result<Option<ForwardedAnswer>, Problem> {
     let Some(prefix) = authorized.app.about.sites.prefix() else { return Ok(None) };
     let reserved = authorized.app.known.reserved();
     let Some(request) = SiteRequest::of(prefix, verb, body, |topic| reserved.is_of_device(topic)) else {
@@ -37,25 +51,14 @@ pub(super) async fn forwarded(
     };
     let request = match request {
         Ok(request) => request,
-        Err(refusal) => return Ok(Some(of(refusal_of(verb, refusal, None)))),
+        Err(refusal) => return Ok(Some(ForwardedAnswer::of(refusal_of(verb, refusal, None)))),
     };
     for (verb, topic) in &request.rights {
         authorized.must(*verb, topic).await?;
     }
     let by = authorized.call(name).by;
     let answer = ask(authorized, move |bus, now, answer| bus.call_site(now, request, &by, answer)).await?;
-    Ok(Some(of(answer)))
-}
-
-fn of(answer: String) -> OfSite {
-    let json: Json = serde_json::from_str(&answer).unwrap_or_default();
-    let word = |member: &str| json.get(member).and_then(Json::as_str).unwrap_or_default();
-    let status = match (word("result"), word("reason")) {
-        ("FAILURE", _) => status_of_reservation(word("info")),
-        (_, "") => StatusCode::OK,
-        (_, reason) => status_of(reason, word("status") == "unknown"),
-    };
-    OfSite(status, answer)
+    Ok(Some(ForwardedAnswer::of(answer)))
 }
 
 #[cfg(test)]
@@ -64,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_status_is_that_of_the_same_answer_of_a_local_request() {
-        let check = |answer: &str, expect: u16| assert_eq!(of(answer.to_owned()).0.as_u16(), expect, "{answer}");
+        let check = |answer: &str, expect: u16| assert_eq!(ForwardedAnswer::of(answer.to_owned()).0.as_u16(), expect, "{answer}");
         check("{\"status\":\"success\"}", 200);
         check("{\"status\":\"refused\",\"reason\":\"away\"}", 503);
         check("{\"status\":\"refused\",\"reason\":\"site_refuses\"}", 409);
