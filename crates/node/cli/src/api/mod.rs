@@ -160,18 +160,18 @@ pub fn sites(args: &SitesArgs) -> Result<ExitCode> {
         }
         print_list(*json, &list_of(&answer, "sites"), shown::sites)
     };
-    let mut known = list();
-    while *watch {
-        match &known {
+    if !watch {
+        return list();
+    }
+    loop {
+        match list() {
             Ok(_) => {}
-            Err(error) if error.downcast_ref::<io::Error>().is_some() => break,
+            Err(error) if error.downcast_ref::<io::Error>().is_some() => return Err(error),
             // Nothing is known of sites meanwhile.
             Err(error) => eprintln!("{error:#}"),
         }
         std::thread::sleep(WATCH_EVERY);
-        known = list();
     }
-    known
 }
 
 /// The newest records of the audit log.

@@ -102,9 +102,7 @@ impl SiteRequest {
         topics_of(verb, &mut looked, &mut |topic| {
             let site = site_of(topic);
             is_mixed |= !topics.is_empty() && site != first;
-            if topics.is_empty() {
-                first = site;
-            } else if first.is_none() {
+            if first.is_none() {
                 first = site;
             }
             topics.push(topic.clone());
@@ -263,7 +261,10 @@ mod tests {
         SiteRequest::of("sites/", verb, &body, |topic| topic == "sites/x/own")
     }
 
-    fn check(verb: CallVerb, body: Json, expect: Option<(&str, Json, &[(Verb, &str)])>) {
+    /// A site, the body as it goes there, the rights that are needed.
+    type Expected<'a> = (&'a str, Json, &'a [(Verb, &'a str)]);
+
+    fn check(verb: CallVerb, body: Json, expect: Option<Expected<'_>>) {
         let found = of(verb, body).map(Result::unwrap);
         let found = found.map(|request| (request.site, request.body, request.rights));
         let expect = expect.map(|(site, body, rights)| {
