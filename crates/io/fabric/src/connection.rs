@@ -297,10 +297,24 @@ fn connect_error(error: &async_nats::ConnectError) -> FabricError {
             FabricError::Refused(words)
         }
         ConnectErrorKind::ServerParse => FabricError::Misused(words),
+        // The library takes a certificate that does not fit for a socket that fails.
+        ConnectErrorKind::Io if is_of_tls(error) => FabricError::Refused(words),
         ConnectErrorKind::Dns | ConnectErrorKind::TimedOut | ConnectErrorKind::Io | ConnectErrorKind::MaxReconnects => {
             FabricError::Away(words)
         }
     }
+}
+
+fn is_of_tls(error: &async_nats::ConnectError) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 pub(crate) fn publish_error(error: &PublishError) -> FabricError {
@@ -321,7 +335,11 @@ fn subscribe_error(error: &SubscribeError) -> FabricError {
     }
 }
 
-fn check_version(found: &str) -> Result<(), FabricError> {
+/// Whether a server of this version can be used.
+///
+/// # Errors
+/// It is too old, or the text is no version.
+pub fn check_version(found: &str) -> Result<(), FabricError> {
     // A pre-release of a newer version is newer; what cannot be read is not known to be.
     let is_new = Version::parse(found).is_ok_and(|version| {
         (version.major, version.minor, version.patch) >= (VERSION_MIN.major, VERSION_MIN.minor, VERSION_MIN.patch)

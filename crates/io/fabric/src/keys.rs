@@ -2,6 +2,8 @@
 //!
 //! A seed is kept in a file that its owner alone may read; a public key is no secret.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::{KeyPair, KeyPairType};
 use std::fmt;
 use std::fs::File;
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a file with a seed, with room for a comment around it.
 const FILE_BYTES_MAX: u64 = 4096;
+/// Characters of a shared secret: 256 bits and more.
+const SECRET_CHARS: usize = 43;
 
 /// What a pair is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +127,14 @@ impl Keys {
     pub fn seed(&self) -> String {
         // A pair here is made of random bytes or of a seed, so it has one.
         self.0.seed().unwrap_or_default()
+    }
+
+    /// A secret that everybody with this seed can make, for one purpose: 43 letters, digits, `-` and `_`.
+    #[must_use]
+    pub fn shared_secret(&self, purpose: &str) -> String {
+        // A signature of ed25519 of the same bytes is always the same, and nobody else can make it.
+        let text = URL_SAFE_NO_PAD.encode(self.sign(format!("tieline shared secret\n{purpose}").as_bytes()));
+        text.chars().take(SECRET_CHARS).collect()
     }
 
     /// The signature of some bytes.
@@ -242,6 +254,12 @@ mod tests {
         assert!(!is_signed(&other.public(), KeyKind::User, b"nonce", &signature));
         assert!(!is_signed(&keys.public(), KeyKind::Account, b"nonce", &signature));
         assert!(!is_signed(&keys.public(), KeyKind::User, b"nonce", &[]));
+        let secret = keys.shared_secret("routes");
+        assert_eq!(
+            (secret.len(), &secret),
+            (43, &Keys::from_seed(&keys.seed(), KeyKind::User).unwrap().shared_secret("routes"))
+        );
+        assert!(secret != keys.shared_secret("else") && secret != other.shared_secret("routes"));
         assert!(!is_public(&keys.seed(), KeyKind::User) && is_public(&keys.public(), KeyKind::User));
     }
 

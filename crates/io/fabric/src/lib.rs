@@ -30,18 +30,20 @@ mod keys;
 mod leases;
 mod log;
 mod server_config;
+mod server_line;
 mod service;
 pub mod subject;
 
 pub use callout::{Ask, Callout, Grant, Waiting, connection_name, key_of_connection, read_ask};
 pub use clients::Connected;
-pub use connection::{About, Credentials, Fabric, FabricOptions, VERSION_MIN};
+pub use connection::{About, Credentials, Fabric, FabricOptions, VERSION_MIN, check_version};
 pub use error::FabricError;
 pub use jwt::{JWT_BYTES_MAX, JwtError};
 pub use keys::{KeyError, KeyKind, Keys, is_public, is_signed};
 pub use leases::{Lease, LeaseError, Leases, Watch};
 pub use log::{AppendError, Entry, Last, Log, LogOptions, Reader};
-pub use server_config::{SITES_ACCOUNT, ServerConfig, ServerTls};
+pub use server_config::{SITES_ACCOUNT, ServerCluster, ServerConfig, ServerTls};
+pub use server_line::{LineLevel, ServerLine};
 pub use service::{Message, Request, Service, Subscription};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The published scalability experiments, each compared with a floor that is measured in the same run.
 //!
-//! In: the options of an experiment ([`dnp3::Options`], [`bus::Options`], [`control::Options`], [`fanout::Options`],
+//! In: the options of an experiment ([`dnp3::Options`], [`bus::Options`], [`centre::Options`], [`control::Options`], [`fanout::Options`],
 //! [`field::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose keys have their units
 //! ([`write_rows`]), and charts ([`curves`]).
 //!
@@ -14,6 +14,7 @@
 //! Read first: `dnp3/mod.rs`, then `load.rs`.
 
 pub mod bus;
+pub mod centre;
 pub mod control;
 pub mod curves;
 pub mod delay;

@@ -191,8 +191,20 @@ pub enum Verb {
 pub enum ConfigVerb {
     /// Print the commented default configuration
     Default,
+    /// Print the configuration that a role of tieline run stands for
+    Show(ConfigShowArgs),
     /// Check a configuration and the point lists it names; print every error
     Check(ConfigCheckArgs),
+}
+
+/// `tieline config show`.
+#[derive(Debug, Args)]
+pub struct ConfigShowArgs {
+    #[command(flatten)]
+    pub role: crate::run::args::RoleArgs,
+    /// Data folder of the node
+    #[arg(long, value_name = "DIR", env = "TIELINE_DATA", default_value = "tieline-data")]
+    pub data: PathBuf,
 }
 
 /// `tieline config check`.

@@ -1,6 +1,7 @@
 //! `tieline bench`.
 
 pub mod args;
+mod centre;
 mod delay;
 mod edges;
 mod fanout;
@@ -20,6 +21,7 @@ use tieline_bench::{Progress, Shape, bus, control, dnp3, history, seal, write_ro
 pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
     match verb {
         BenchVerb::Dnp3(args) => bench_dnp3(&args)?,
+        BenchVerb::Centre(args) => centre::bench_centre(args)?,
         BenchVerb::Delay(args) => delay::bench_delay(args)?,
         BenchVerb::Edges(args) => edges::bench_edges(args)?,
         BenchVerb::Fanout(args) => fanout::bench_fanout(args)?,

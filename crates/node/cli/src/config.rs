@@ -1,4 +1,4 @@
-//! `tieline config default|check`.
+//! `tieline config default|show|check`.
 
 use crate::answer;
 use crate::api::table::count;
@@ -18,6 +18,11 @@ pub fn config(verb: &ConfigVerb) -> Result<ExitCode> {
     match verb {
         ConfigVerb::Default => {
             std::io::stdout().lock().write_all(config::DEFAULT_FILE.as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ConfigVerb::Show(args) => {
+            let text = crate::run::role_text(&args.role, &args.data)?;
+            std::io::stdout().lock().write_all(text.as_bytes())?;
             Ok(ExitCode::SUCCESS)
         }
         ConfigVerb::Check(args) => check(args),

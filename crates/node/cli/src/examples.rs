@@ -28,9 +28,19 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline run --demo",
             "tieline run --demo building",
             "tieline run --config plant.toml --data /var/lib/tieline",
+            "tieline run --role edge --upstream mqtts://core.example:8883",
+            "tieline run --role site --join https://centre.example:8443 --token-file north.token --data /var/lib/tieline",
+            "tieline run --role centre --fabric tls://centre.example:4222 --fabric-ca ca.pem --data /var/lib/tieline",
         ],
     ),
     ("config default", &["tieline config default > tieline.toml"]),
+    (
+        "config show",
+        &[
+            "tieline config show --role edge --upstream mqtt://core.example > edge.toml",
+            "tieline config show --role centre",
+        ],
+    ),
     ("config check", &["tieline config check --config plant.toml", "tieline config check plant.toml --json"]),
     (
         "import volttron",
@@ -295,6 +305,19 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     #[cfg(feature = "fabric")]
     (
+        "fabric start",
+        &[
+            "tieline fabric start --data /var/lib/tieline --store /var/lib/nats --tls-cert n1.pem --tls-key n1.key",
+            "tieline fabric start --name n1 --peer n2.example:6222 --peer n3.example:6222",
+        ],
+    ),
+    #[cfg(feature = "fabric")]
+    (
+        "fabric status",
+        &["tieline fabric status", "tieline fabric status --monitor 10.0.0.5:8222 --monitor 10.0.0.6:8222 --json"],
+    ),
+    #[cfg(feature = "fabric")]
+    (
         "fabric config",
         &[
             "tieline fabric config > nats.conf",
@@ -308,7 +331,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "fabric check",
         &[
             "tieline fabric check nats://10.0.0.5:4222",
-            "tieline fabric check tls://n1.example:4222 tls://n2.example:4222 --json",
+            "tieline fabric check tls://n1.example:4222 tls://n2.example:4222 --ca ca.pem --seed site.nk --json",
         ],
     ),
     (
@@ -390,6 +413,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "bench field",
         &["tieline bench field --experiment reads,window", "tieline bench field --experiment node --devices 500"],
     ),
+    (
+        "bench centre",
+        &[
+            "tieline bench centre --experiment sites --sites 1,2,4",
+            "tieline bench centre --experiment outage --event 10s",
+        ],
+    ),
     ("bench edges", &["tieline bench edges --experiment mirror --subscribers 100,1000 --seconds 2"]),
     ("bench bus", &["tieline bench bus --devices 50,500 --listeners 2"]),
     ("bench control", &["tieline bench control --devices 4000"]),
@@ -423,6 +453,7 @@ mod tests {
     const WITHOUT_JSON: &[(&str, &str)] = &[
         ("completion", "a shell reads it"),
         ("config default", "prints a configuration file, which is TOML"),
+        ("config show", "prints a configuration file, which is TOML"),
         ("fabric config", "prints the configuration file of a nats-server"),
         ("man", "writes files for people"),
     ];

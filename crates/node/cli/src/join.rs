@@ -6,7 +6,7 @@ use crate::fabric::{exit_of, make_folder};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -69,13 +69,22 @@ struct Joined {
 /// Runs the verb.
 pub fn join(args: &JoinArgs) -> Result<ExitCode> {
     let files = FabricFiles::of(&args.data);
-    match &args.url {
-        Some(url) => join_centre(args, url, &files),
-        None => rotate(args, &files),
-    }
+    let Some(url) = &args.url else { return rotate(args, &files) };
+    let Outcome { words, object, is_connected } = join_centre(args, url, &files)?;
+    say(args.json, &words, &object)?;
+    Ok(if is_connected { ExitCode::SUCCESS } else { Exit::Incomplete.into() })
 }
 
-fn join_centre(args: &JoinArgs, url: &str, files: &FabricFiles) -> Result<ExitCode> {
+/// What joining came to.
+pub struct Outcome {
+    /// For people.
+    pub words: String,
+    object: Json,
+    is_connected: bool,
+}
+
+/// Joins a centre, as a part of a start: it prints nothing.
+pub fn join_centre(args: &JoinArgs, url: &str, files: &FabricFiles) -> Result<Outcome> {
     let client = client(args, url)?;
     let token = token(args)?;
     make_folder(files)?;
@@ -90,11 +99,9 @@ fn join_centre(args: &JoinArgs, url: &str, files: &FabricFiles) -> Result<ExitCo
     }
     write(&files.joined(), &settings(&site, &servers, authorities.is_some()))?;
     let connected = connect(&files.joined(), &site, files.site());
-    let (words, exit) = match &connected {
-        Ok(_) => ("it can connect to the centre's servers".to_owned(), ExitCode::SUCCESS),
-        Err(error) => {
-            (format!("its settings are written, and it cannot connect yet: {error:#}"), Exit::Incomplete.into())
-        }
+    let words = match &connected {
+        Ok(_) => "it can connect to the centre's servers".to_owned(),
+        Err(error) => format!("its settings are written, and it cannot connect yet: {error:#}"),
     };
     let (data, again) = (args.data.display(), if is_new { "" } else { ", as before" });
     let words = format!("{site}: joined{again}; {words}\ntieline run --data {data} sends its history to the centre");
@@ -102,8 +109,7 @@ fn join_centre(args: &JoinArgs, url: &str, files: &FabricFiles) -> Result<ExitCo
         "site": site, "new": is_new, "key": keys.public(), "servers": servers, "settings": files.joined(),
         "connected": connected.is_ok(),
     });
-    say(args.json, &words, &object)?;
-    Ok(exit)
+    Ok(Outcome { words, object, is_connected: connected.is_ok() })
 }
 
 /// A client of the centre. A token is a secret: it is not sent where others can read it.

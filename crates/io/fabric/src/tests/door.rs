@@ -38,6 +38,8 @@ impl Centre {
             issuer: issuer.public(),
             door: door.public(),
             centre: centre.public(),
+            monitor: None,
+            cluster: None,
         };
         let server = Server::start_as(&folder, &config.text().unwrap()).await?;
         let door = FabricOptions { credentials: Credentials::Nkey(door.seed()), ..options("door", &server) };

@@ -1,5 +1,6 @@
 //! What the experiments are told on the command line.
 
+use super::centre::CentreArgs;
 use super::delay::DelayArgs;
 use super::edges::EdgesArgs;
 use super::fanout::FanoutArgs;
@@ -19,6 +20,8 @@ pub enum BenchVerb {
     Fanout(FanoutArgs),
     /// Edges that mirror a core for its subscribers, beside the core itself
     Edges(EdgesArgs),
+    /// Sites that send each second to a centre, and a slow link that stalls or is cut (needs nats-server)
+    Centre(CentreArgs),
     /// Polled devices: reads, memory, a whole node, beside bare sockets and tokio-modbus
     Field(FieldArgs),
     /// Time from publish until every listener has all points of all devices

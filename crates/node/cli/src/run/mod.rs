@@ -2,6 +2,9 @@
 
 pub mod args;
 mod member;
+mod role;
+
+pub use role::text as role_text;
 
 use crate::signals::Signals;
 use anyhow::{Context, Result, anyhow, bail};
@@ -12,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use tieline_node::config::{self, Config};
+use tieline_node::config::Config;
 use tieline_node::joining::FabricFiles;
 use tieline_node::{DeviceCounts, MemberNode, Node, StartError, load_config};
 use tieline_outstation::Demo;
@@ -35,6 +38,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let data = args.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
     let demo = args.demo.map(|site| Demo::start(site.into(), &data.join("demo")));
     let demo = demo.transpose().context("the demo cannot start")?;
+    role::join_first(args, &data)?;
     let mut config = read_config(args, demo.as_ref(), &data)?;
     override_addresses(&mut config, args)?;
     if let Some(member) = MemberNode::start(&config, &data).map_err(told)? {
@@ -58,7 +62,7 @@ fn raise_open_files() {
     }
 }
 
-fn read_config(args: &RunArgs, demo: Option<&Demo>, data: &Path) -> Result<Config, config::ConfigError> {
+fn read_config(args: &RunArgs, demo: Option<&Demo>, data: &Path) -> Result<Config> {
     let mut config = args.config.as_deref().map_or_else(|| Ok(Config::default()), load_config)?;
     if let Some(demo) = demo {
         let shown = load_config(demo.config_file())?;
@@ -72,6 +76,7 @@ fn read_config(args: &RunArgs, demo: Option<&Demo>, data: &Path) -> Result<Confi
     if config.fabric.is_none() && joined.exists() {
         config.take_joined(load_config(&joined)?);
     }
+    role::apply(args, &mut config, data)?;
     Ok(config)
 }
 

@@ -13,6 +13,7 @@ use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::protocol::Protocol;
 use super::reader::{Document, Section};
+use super::restart::Source;
 use super::retention::read_retention;
 use super::settings::{
     COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DATABASES_BYTES_MAX, HISTORY_DURABILITY, HISTORY_EDITS_MAX,
@@ -23,7 +24,7 @@ use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
 use tieline_derived::Series;
@@ -74,19 +75,6 @@ pub struct Config {
     pub devices: Vec<DeviceConfig>,
     /// Where it came from.
     pub source: Source,
-}
-
-/// Where the configuration came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
-    /// The file; none where the node runs without one.
-    pub file: Option<PathBuf>,
-    /// Another file whose devices are added to those of the first.
-    pub devices_of: Option<PathBuf>,
-    /// Where HTTP and MQTT listen by the file, whatever the command line says.
-    pub listen: Option<(SocketAddr, SocketAddr)>,
-    /// Whether `[fabric]` and `[site]` are those that `tieline join` wrote, and not of the file.
-    pub is_joined: bool,
 }
 
 /// Who this node is.

@@ -69,6 +69,14 @@ impl Config {
     pub fn take_joined(&mut self, joined: Self) {
         (self.fabric, self.site, self.source.is_joined) = (joined.fabric, joined.site, true);
     }
+
+    /// Takes the tables that a role stands for, where they are not there.
+    pub fn take_role(&mut self, role: Self) {
+        self.edge = self.edge.take().or(role.edge);
+        self.fabric = self.fabric.take().or(role.fabric);
+        self.centre = self.centre.take().or(role.centre);
+        self.source.has_role = true;
+    }
 }
 
 /// A node that sends its history to a centre.

@@ -43,7 +43,7 @@ mod transport_tests;
 pub use access::{AccessConfig, CertificateConfig, JwtConfig, NameKind, load_access};
 pub use audit::AuditConfig;
 pub use bacnet::{BacnetConfig, BacnetSocket, ClockSync};
-pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig, Source};
+pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig};
 pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig, rarely};
 pub use control::CoordinationConfig;
 pub use database::{DatabaseConfig, DatabaseServer, ServerAccess, VICTORIA};
@@ -62,7 +62,7 @@ pub use points::{
     SimulatedPoint, States, Takes, ValueKind, WriteAs, model_of, read_points, read_served_points,
 };
 pub use protocol::{Protocol, ProtocolName};
-pub use restart::restart_needed;
+pub use restart::{Source, restart_needed};
 pub use simulated::{ServedFaults, SimulatedConfig, read_served_faults};
 pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
@@ -105,7 +105,8 @@ pub fn load(path: &Path, checks: Checks) -> Result<Config, ConfigError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let config = from_text_with(&path.display().to_string(), &text, folder, checks)?;
     let listen = Some((config.http.listen, config.mqtt.listen));
-    Ok(Config { source: Source { file: Some(path.to_owned()), devices_of: None, listen, is_joined: false }, ..config })
+    let source = Source { file: Some(path.to_owned()), devices_of: None, listen, is_joined: false, has_role: false };
+    Ok(Config { source, ..config })
 }
 
 /// The topics of the devices that keep their own past, among those that are recorded.

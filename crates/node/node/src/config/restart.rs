@@ -1,6 +1,23 @@
-//! What of a configuration holds after a restart only.
+//! Where a configuration came from, and what of it holds after a restart only.
 
 use super::{Config, EdgeConfig, HistoryConfig, HttpConfig, NodeConfig};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Where the configuration came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// The file; none where the node runs without one.
+    pub file: Option<PathBuf>,
+    /// Another file whose devices are added to those of the first.
+    pub devices_of: Option<PathBuf>,
+    /// Where HTTP and MQTT listen by the file, whatever the command line says.
+    pub listen: Option<(SocketAddr, SocketAddr)>,
+    /// Whether `[fabric]` and `[site]` are those that `tieline join` wrote, and not of the file.
+    pub is_joined: bool,
+    /// Whether tables that are not in the file are those of the role that the command line names.
+    pub has_role: bool,
+}
 
 /// The keys of what differs from the configuration that a node was started with, and is not reloaded. Devices with all that they
 /// name, views, derived series, and the files of users and certificates are: they are not among them.
@@ -58,13 +75,14 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     note("control", *control == file.control);
     match (edge, &file.edge) {
         (Some(started), Some(file)) => note_edge(started, file, &mut note),
-        (started, file) => note("edge", started.is_none() && file.is_none()),
+        (started, file) => note("edge", file.is_none() && (started.is_none() || source.has_role)),
     }
-    // What `tieline join` wrote is in no file of the configuration.
+    // What `tieline join` wrote, and what a role stands for, is in no file of the configuration.
     let is_joined = source.is_joined && file.fabric.is_none() && file.site.is_none();
-    note("fabric", is_joined || *fabric == file.fabric);
+    let is_of_role = |is_absent| source.has_role && is_absent;
+    note("fabric", is_joined || is_of_role(file.fabric.is_none()) || *fabric == file.fabric);
     note("site", is_joined || *site == file.site);
-    note("centre", *centre == file.centre);
+    note("centre", is_of_role(file.centre.is_none()) || *centre == file.centre);
     note("topic", *topics == file.topics);
     found
 }
@@ -123,6 +141,21 @@ mod tests {
         started.http.listen.set_port(0);
         started.mqtt.listen.set_port(0);
         assert_eq!(restart_needed(&started, &file), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_role_stands_for_is_not_missed_in_the_file() {
+        let read = |text: &str| from_text("t.toml", text, Path::new(".")).unwrap();
+        let (file, role) = (read(""), read("[edge]\nupstream='mqtt://a'\n"));
+        let mut started = file.clone();
+        started.take_role(role.clone());
+        assert_eq!((&started.edge, restart_needed(&started, &file)), (&role.edge, vec![]));
+        let other = read("[edge]\nupstream='mqtt://b'\n");
+        assert_eq!(restart_needed(&started, &other), ["edge"]);
+        // What the file has stays.
+        let mut own = other.clone();
+        own.take_role(role);
+        assert_eq!(own.edge, other.edge);
     }
 
     #[cfg(feature = "fabric")]
