@@ -96,17 +96,8 @@ impl Drop for Player {
 
 /// Lets all other processes have the processor first.
 pub fn stand_back(child: &Child) -> Result<()> {
-    // Each thread has a priority of its own. Those that begin later have that of the one that begins them.
-    for thread in std::fs::read_dir(format!("/proc/{}/task", child.id())).context("the threads of a part")? {
-        let number = thread?.file_name().to_str().and_then(|name| name.parse().ok());
-        let thread = number.and_then(rustix::process::Pid::from_raw);
-        match rustix::process::setpriority_process(thread, NICE_LAST) {
-            // It has ended meanwhile.
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => return Err(error).context("the priority of a part"),
-        }
-    }
-    Ok(())
+    let process = rustix::process::Pid::from_child(child);
+    rustix::process::setpriority_process(Some(process), NICE_LAST).context("the priority of a part")
 }
 
 fn listen(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
