@@ -40,7 +40,8 @@ impl Exit {
         let of = |cause: &(dyn std::error::Error + 'static)| {
             let http = cause.downcast_ref::<HttpError>().map(Self::of_http);
             let mqtt = || cause.downcast_ref::<MqttError>().map(Self::of_mqtt);
-            http.or_else(mqtt).or_else(|| cause.is::<Unanswered>().then_some(Self::Unreachable))
+            let other = || cause.is::<Unanswered>().then_some(Self::Unreachable).or_else(|| of_fabric(cause));
+            http.or_else(mqtt).or_else(other)
         };
         causes.find_map(of).unwrap_or(Self::Failed)
     }
@@ -71,6 +72,16 @@ impl Exit {
             | MqttError::Field(_) => Self::Failed,
         }
     }
+}
+
+#[cfg(feature = "fabric")]
+fn of_fabric(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
+    cause.downcast_ref::<tieline_fabric::FabricError>().map(crate::fabric::exit_of)
+}
+
+#[cfg(not(feature = "fabric"))]
+const fn of_fabric(_: &(dyn std::error::Error + 'static)) -> Option<Exit> {
+    None
 }
 
 impl From<Exit> for ExitCode {
@@ -130,6 +141,8 @@ mod tests {
         check(MqttError::Rejected(ReasonCode::QuotaExceeded, String::new()), Exit::Refused);
         check(MqttError::Unknown, Exit::Unknown);
         check(Unanswered("no devices found".to_owned()), Exit::Unreachable);
+        #[cfg(feature = "fabric")]
+        check(tieline_fabric::FabricError::Nobody, Exit::Unreachable);
         check(anyhow!("anything else"), Exit::Failed);
     }
 }

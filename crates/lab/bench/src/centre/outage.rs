@@ -8,7 +8,10 @@ use crate::latency::Latency;
 use crate::report::Progress;
 use crate::rounds::{number, short};
 use anyhow::{Context, Result, ensure};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Longer than a reading takes on the link as it is.
+const SETTLED: Duration = Duration::from_secs(2);
 
 pub fn run(options: &Options, experiment: Experiment, progress: &Progress) -> Row {
     progress.show(&format!("centre: {}", experiment.name()));
@@ -37,6 +40,8 @@ fn measure(options: &Options, experiment: Experiment) -> Result<Linked> {
     let from_us = now_us();
     std::thread::sleep(options.span);
     let to_us = now_us();
+    // What was read by then is through before anything happens.
+    std::thread::sleep(SETTLED);
     let mut linked = Linked {
         bits_per_s: link.bits_per_s,
         round_trip_ms: link.round_trip.as_secs_f64() * 1e3,

@@ -1,7 +1,6 @@
 //! `tieline fabric check`: whether a server can be used, with the same access as a node.
 
-use super::exit_of;
-use crate::answer::{complain, say};
+use crate::answer::say;
 use crate::args::duration;
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -79,26 +78,16 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let options = args.options()?;
     let about = runtime.block_on(async { Fabric::connect(options).await?.about().await });
-    match about {
-        Ok(about) => {
-            let About { name, version, message_bytes_max, keeps_logs, round_trip } = about;
-            let (millis, keeps) =
-                (round_trip.as_secs_f64() * 1e3, if keeps_logs { "yes" } else { "no: JetStream is off" });
-            let words = format!(
-                "{name}: nats-server {version}, messages of {message_bytes_max} bytes at most, answers in {millis:.1} ms\n\
-                 logs and leases: {keeps}"
-            );
-            let object = json!({
-                "name": name, "version": version, "message_bytes_max": message_bytes_max, "keeps_logs": keeps_logs,
-                "round_trip_ms": millis,
-            });
-            say(args.json, &words, &object)?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(error) => {
-            let exit = exit_of(&error);
-            complain(args.json, &error.into());
-            Ok(exit.into())
-        }
-    }
+    let About { name, version, message_bytes_max, keeps_logs, round_trip } = about?;
+    let (millis, keeps) = (round_trip.as_secs_f64() * 1e3, if keeps_logs { "yes" } else { "no: JetStream is off" });
+    let words = format!(
+        "{name}: nats-server {version}, messages of {message_bytes_max} bytes at most, answers in {millis:.1} ms\n\
+         logs and leases: {keeps}"
+    );
+    let object = json!({
+        "name": name, "version": version, "message_bytes_max": message_bytes_max, "keeps_logs": keeps_logs,
+        "round_trip_ms": millis,
+    });
+    say(args.json, &words, &object)?;
+    Ok(ExitCode::SUCCESS)
 }

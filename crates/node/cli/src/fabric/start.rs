@@ -3,9 +3,8 @@
 mod process;
 
 use super::config::{ServerArgs, text};
-use super::exit_of;
-use crate::answer::{complain, say};
-use anyhow::{Context as _, Result, anyhow, bail};
+use crate::answer::say;
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use process::{Ports, Server};
 use serde_json::json;
@@ -51,11 +50,7 @@ pub fn start(args: &StartArgs) -> Result<ExitCode> {
     crate::log::start("info", args.json);
     let binary = args.server.clone().unwrap_or_else(|| PathBuf::from("nats-server"));
     let version = version_of(&binary)?;
-    if let Err(error) = check_version(&version) {
-        let exit = exit_of(&error);
-        complain(args.json, &anyhow!(error).context(binary.display().to_string()));
-        return Ok(exit.into());
-    }
+    check_version(&version).with_context(|| binary.display().to_string())?;
     let mut config = args.config.config()?;
     config.monitor.get_or_insert_with(|| MONITOR.to_owned());
     std::fs::create_dir_all(&config.store).with_context(|| config.store.display().to_string())?;

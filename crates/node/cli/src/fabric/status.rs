@@ -1,7 +1,6 @@
 //! `tieline fabric status`: servers by their monitoring addresses.
 
 use super::start::MONITOR;
-use crate::answer::complain;
 use crate::api::table::{self, Align};
 use crate::exit::Exit;
 use crate::terminal;
@@ -181,8 +180,7 @@ pub fn status(args: &StatusArgs) -> Result<ExitCode> {
         }
     }
     if let (true, Some(error)) = (found.servers.is_empty(), last) {
-        complain(args.json, &error.into());
-        return Ok(Exit::Unreachable.into());
+        return Err(error.into());
     }
     let mut out = std::io::stdout().lock();
     match args.json {
