@@ -445,6 +445,7 @@ fn a_long_queue_refuses_and_drops() {
         samples: received_at(0, (0..8).map(|n| point("a", n, n)).collect()),
         receipt,
         noted: Vec::new(),
+        placed: Vec::new(),
     };
     let (told, receipt) = mpsc::channel();
     queue.put(batch(None));
