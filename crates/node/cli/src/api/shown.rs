@@ -123,7 +123,8 @@ fn leads(cluster: &Json) -> String {
 pub(super) fn cluster(answer: &Json, out: Out<'_>) -> io::Result<()> {
     let log = format!("message {} of {}", answer["applied"], answer["last"]);
     let node = format!("{}, {}", plain(&answer["node"]), plain(&answer["role"]).replace('_', " "));
-    let changes = format!("elected {} times, stepped down {} times", answer["elections"], answer["depositions"]);
+    let times = |name: &str| count(whole(&answer[name]), "time");
+    let changes = format!("elected {}, stepped down {}", times("elections"), times("depositions"));
     facts(
         &[
             ("core", leads(answer)),

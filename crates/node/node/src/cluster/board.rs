@@ -60,6 +60,8 @@ pub struct ClusterSeen {
     pub node: String,
     /// What it is.
     pub role: ClusterRole,
+    /// Whether the node of a leader serves.
+    pub serves: bool,
     /// The highest term that it knows.
     pub term: u64,
     /// The leader, while it is heard; this node where it leads.

@@ -46,7 +46,7 @@ enum Done {
     /// The folder is open, from where the log is to be read.
     Opened(Option<Places>),
     /// The log is read from a message on; with the first and the last that there were.
-    Reading(Result<(Reader, u64, u64), FabricError>),
+    Reading(Result<(Box<Reader>, u64, u64), FabricError>),
     /// The folder is closed.
     Closed(Result<(), String>),
     /// It is time to try again.
@@ -80,7 +80,7 @@ struct Member {
     replica: Option<Replica>,
     /// The last message that is in the folder.
     applied: Option<watch::Receiver<u64>>,
-    reader: Option<Reader>,
+    reader: Option<Box<Reader>>,
     /// The message that is to be read next.
     next: u64,
     /// The last message when the log was opened: the member stands once it has that.
@@ -345,7 +345,7 @@ impl Member {
         let (applied, follow, is_elected) = (self.applied(), self.follow, self.is_elected());
         self.parts.board.note(|seen| {
             seen.role = match follow {
-                Follow::Led if is_elected => ClusterRole::Leader,
+                Follow::Led if is_elected && seen.serves => ClusterRole::Leader,
                 Follow::Closing => ClusterRole::Starting,
                 Follow::Open | Follow::Led if is_elected => ClusterRole::Starting,
                 Follow::Open if self.stands => ClusterRole::Standby,

@@ -3,7 +3,7 @@
 use super::standby::Standby;
 use super::{FolderLock, Node, StartError};
 use crate::bus::{Bus, BusInput};
-use crate::cluster::{ClusterBoard, ClusterEvent, ClusterParts, ClusterThread};
+use crate::cluster::{ClusterBoard, ClusterEvent, ClusterParts, ClusterRole, ClusterThread};
 use crate::config::Config;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -136,11 +136,13 @@ impl MemberNode {
             Node::start_as(&self.config, &folder, Leading { replication: replication.clone(), board })
         })?;
         tracing::info!(ms = since.elapsed().as_millis(), "this node leads, and serves");
+        self.parts.board.note(|seen| (seen.serves, seen.role) = (true, ClusterRole::Leader));
         self.state = State::Leading(Box::new(node));
         Ok(())
     }
 
     fn follow(&mut self) -> Result<(), StartError> {
+        self.parts.board.note(|seen| seen.serves = false);
         if let State::Leading(node) = std::mem::replace(&mut self.state, State::Neither) {
             let leader = self.parts.board.look().leader.filter(|leader| leader.name != self.parts.node);
             node.send_elsewhere(leader.and_then(|leader| leader.reference));

@@ -57,7 +57,7 @@ impl Member {
             async move {
                 let read = async {
                     let (first, last) = log.range().await?;
-                    Ok((log.read_from(next).await?, first, last))
+                    Ok((Box::new(log.read_from(next).await?), first, last))
                 };
                 Done::Reading(read.await)
             }
@@ -65,7 +65,7 @@ impl Member {
         );
     }
 
-    pub(super) fn handle_reader(&mut self, reader: Reader, first: u64, last: u64) {
+    pub(super) fn handle_reader(&mut self, reader: Box<Reader>, first: u64, last: u64) {
         if self.follow != Follow::Open {
             return;
         }
@@ -188,7 +188,7 @@ pub(super) async fn taken(commits: &mut Option<mpsc::UnboundedReceiver<Commit>>)
 }
 
 /// Reads the next message and gives it to the folder, once that has room; its sequence.
-pub(super) async fn read(reader: &mut Option<Reader>, replica: Option<&Replica>) -> Result<u64, FabricError> {
+pub(super) async fn read(reader: &mut Option<Box<Reader>>, replica: Option<&Replica>) -> Result<u64, FabricError> {
     let (Some(reader), Some(replica)) = (reader, replica) else { return std::future::pending().await };
     let Ok(room) = replica.entries.reserve().await else { return std::future::pending().await };
     let entry: Entry = reader.next().await?;
