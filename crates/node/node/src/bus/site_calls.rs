@@ -241,7 +241,8 @@ impl Bus {
             }
             Ok(Judged::Here(wanted)) => {
                 let rights = self.centre_rights.clone();
-                let may_see = move |_: &Self, topic: &str| rights.as_ref().is_some_and(|rights| rights.may(Verb::Read, topic));
+                let may_see =
+                    move |_: &Self, topic: &str| rights.as_ref().is_some_and(|rights| rights.may(Verb::Read, topic));
                 let answer = move |_: &mut Self, text| drop(to.send(Ok(fitting(verb, text))));
                 let asked = Asked { by, session: None };
                 wanted.carry_out(self, now, &asked, may_see, Box::new(answer));

@@ -67,7 +67,9 @@ mod tests {
 
     #[test]
     fn the_status_is_that_of_the_same_answer_of_a_local_request() {
-        let check = |answer: &str, expect: u16| assert_eq!(ForwardedAnswer::of(answer.to_owned()).0.as_u16(), expect, "{answer}");
+        let check = |answer: &str, expect: u16| {
+            assert_eq!(ForwardedAnswer::of(answer.to_owned()).0.as_u16(), expect, "{answer}")
+        };
         check("{\"status\":\"success\"}", 200);
         check("{\"status\":\"refused\",\"reason\":\"away\"}", 503);
         check("{\"status\":\"refused\",\"reason\":\"site_refuses\"}", 409);
