@@ -148,10 +148,13 @@ impl Bus {
 mod tests {
     use super::*;
     use crate::bus::alone::alone;
+    use crate::bus::sites::JoinedSites;
     use crate::config::{HistoryConfig, from_text};
     use crate::history::Recorder;
+    use crate::sites::{SitesNews, SitesReport};
     use bytes::Bytes;
     use std::path::Path;
+    use std::sync::Arc;
     use std::time::Duration;
     use tieline_core::{Quality, Timestamp, Value};
     use tieline_derived::{Expression, Form};
@@ -179,6 +182,24 @@ mod tests {
             let topic = series.topic.clone();
             bus.handle_derived_news(now, DerivedNews::Seed { topic, print, since: Timestamp::default(), held });
         }
+    }
+
+    #[test]
+    fn values_of_sites_are_inputs() {
+        let (mut bus, _rest) = recording();
+        bus.set_sites(JoinedSites::new("sites/".to_owned()));
+        let all = [series("sum", "'sites/a/x' + 'sites/b/x'")];
+        let start = Now { utc: Timestamp::from_millis(1_795_000_000_000), ..Now::default() };
+        seed(&mut bus, start, &all);
+        for (site, payload) in [("a", "3"), ("b", "4")] {
+            let (body, topic) = (Body::read(Bytes::from_static(payload.as_bytes())), format!("sites/{site}/x"));
+            let (site, topic, time) = (Arc::from(site), Topic::new(&topic).unwrap(), start.utc);
+            bus.handle_sites(start, SitesReport(vec![SitesNews::Value { site, topic, time, body }]));
+        }
+        bus.calculate(start);
+        bus.calculate(start.later(Duration::from_millis(200)));
+        let sum = Point { value: Value::Float(7.0), quality: Quality::GOOD, time: start.utc };
+        assert_eq!(bus.last_result(&all[0].topic), Some(&sum));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use super::state::Bus;
 use crate::sites::{SitesNews, SitesReport};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tieline_core::{Body, Now, Point, Quality, Timestamp, Topic, Value};
+use tieline_core::{Body, Now, Point, Quality, Timestamp, Topic, Update, Value};
+use tieline_journal::Sample;
 use tieline_topics::TopicId;
 
 /// Topics that are looked at in a step.
@@ -119,6 +120,9 @@ impl Bus {
             return;
         }
         let is_away = sites.up.get(&site) != Some(&true);
+        if self.recorder.taps(&topic) {
+            self.recorder.tap_sample(&Sample::new(time, Update { topic: topic.clone(), body: body.clone() }));
+        }
         if self.tree.get(&topic).is_some_and(|view| time_of(view.body, view.time) > time) {
             return;
         }

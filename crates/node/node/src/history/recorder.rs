@@ -129,12 +129,23 @@ impl<R: Send + 'static> Recorder<R> {
 
     /// Takes a sample that is to be recorded; `receipt` will come back.
     pub fn record_sample(&mut self, sample: Sample, receipt: Option<R>) {
-        if !self.tapped.0.is_empty() && self.tapped.0.contains(&sample.update.topic) {
-            self.tapped.1.push(tapped(&sample));
-        }
+        self.tap_sample(&sample);
         self.bytes += bytes_of(&sample.update);
         self.samples.push(sample);
         self.receipts.extend(receipt);
+    }
+
+    /// Keeps a sample for [`Recorder::take_tapped`], if its topic is meant: one that is recorded here, or that a site recorded.
+    pub fn tap_sample(&mut self, sample: &Sample) {
+        if self.taps(&sample.update.topic) {
+            self.tapped.1.push(tapped(sample));
+        }
+    }
+
+    /// Whether samples of a topic are kept.
+    #[must_use]
+    pub fn taps(&self, topic: &Topic) -> bool {
+        !self.tapped.0.is_empty() && self.tapped.0.contains(topic)
     }
 
     /// Keeps the samples of these topics for [`Recorder::take_tapped`], from here on.
