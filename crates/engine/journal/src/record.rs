@@ -93,7 +93,9 @@ impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated => f.write_str("a record of history ends too early"),
-            Self::Version(found) => write!(f, "a record of history has version {found}, expected {VERSION} or {NOTED}"),
+            Self::Version(found) => {
+                write!(f, "a record of history has version {found}, expected {VERSION}, {NOTED} or {PLACED}")
+            }
             Self::Illegal(what) => write!(f, "a record of history has an illegal {what}"),
         }
     }

@@ -100,7 +100,8 @@ fn check(bytes: &[u8], expect: RecordError) {
 #[test]
 fn wrong_records_are_named() {
     check(&[], RecordError::Truncated);
-    check(&[3], RecordError::Version(3));
+    check(&[4], RecordError::Version(4));
+    check(&[3, 0, 0], RecordError::Truncated);
     check(&[2], RecordError::Truncated);
     check(&[2, 1], RecordError::Truncated);
     check(&[2, 1, b'x'], RecordError::Truncated);

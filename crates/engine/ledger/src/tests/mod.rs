@@ -183,7 +183,8 @@ fn the_bytes_are_those_of_the_document() {
 fn what_no_writer_makes_is_refused() {
     for (bytes, expect) in [
         (&[][..], RecordError::Truncated),
-        (&[2], RecordError::Version(2)),
+        (&[3], RecordError::Version(3)),
+        (&[2, 0, 0], RecordError::Truncated),
         (&[1, 1], RecordError::Truncated),
         (&[1, 0], RecordError::Truncated),
         (&[1, 1, 99], RecordError::Tag(99)),

@@ -148,7 +148,7 @@ fn a_room_imports_rooms_below_it() {
 fn an_arrow_up_is_refused_however_it_is_written() {
     let expect = |place: &str| {
         format!(
-            "{place}: bus imports broker, which stands above it, expected only backup, config, wall_clock, trace, access, control, edge, field, history, sites"
+            "{place}: bus imports broker, which stands above it, expected only backup, config, wall_clock, trace, access, control, edge, field, history, sites, cluster"
         )
     };
     let check =
@@ -180,7 +180,7 @@ fn two_rooms_do_not_import_each_other() {
     let expect = "broker/mod.rs:2: broker and bus import each other, bus in bus/mod.rs:1, expected one of the two, or what \
                   both need in a room below\n\
                   bus/mod.rs:1: bus imports broker, which stands above it, expected only backup, config, wall_clock, trace, access, \
-                  control, edge, field, history, sites";
+                  control, edge, field, history, sites, cluster";
     check_order(
         &[ROOMS, ("broker/mod.rs", "\nuse crate::bus::Bus;\n"), ("bus/mod.rs", "use crate::broker::Broker;\n")],
         expect,

@@ -12,6 +12,7 @@
 
 use bytes::Bytes;
 use tieline_history::ReplicaKind;
+use tieline_journal::RECORD_BYTES_MAX;
 
 /// Bytes of a part at most: two of them and what is before them are a message that a server takes.
 const PART_BYTES: usize = 384 << 10;
@@ -101,6 +102,9 @@ impl Joiner {
             ReplicaKind::History => &mut self.history,
             ReplicaKind::Ledger { .. } | ReplicaKind::Commands => &mut self.ledger,
         };
+        if whole.len() + bytes.len() > RECORD_BYTES_MAX {
+            return Err(format!("a record of more than {RECORD_BYTES_MAX} bytes, which no leader writes"));
+        }
         whole.extend_from_slice(bytes);
         Ok(if head & MORE == 0 { Taken::Whole(kind, std::mem::take(whole)) } else { Taken::Nothing })
     }
@@ -139,6 +143,14 @@ mod tests {
         assert_eq!(joiner.take(&split(LEDGER_RECORD, b"x")[0]), Ok(Taken::Whole(LEDGER_RECORD, b"x".to_vec())));
         assert_eq!(joiner.take(&split(ReplicaKind::Commands, b"1")[0]), Ok(Taken::Nothing));
         assert!(joiner.take(&[]).is_err() && joiner.take(&[0x21]).is_err());
+    }
+
+    #[test]
+    fn a_record_without_an_end_takes_no_more_than_the_longest() {
+        let part = split(LEDGER_RECORD, &vec![7; PART_BYTES + 1]).swap_remove(0);
+        let mut joiner = Joiner::default();
+        let taken = (0..).map(|_| joiner.take(&part)).take_while(Result::is_ok).count();
+        assert_eq!(taken, RECORD_BYTES_MAX / PART_BYTES);
     }
 
     #[test]

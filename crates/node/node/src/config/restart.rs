@@ -151,7 +151,7 @@ mod tests {
         started.take_role(role.clone());
         assert_eq!((&started.edge, restart_needed(&started, &file)), (&role.edge, vec![]));
         let other = read("[edge]\nupstream='mqtt://b'\n");
-        assert_eq!(restart_needed(&started, &other), ["edge"]);
+        assert_eq!(restart_needed(&started, &other), ["edge.upstream"]);
         // What the file has stays.
         let mut own = other.clone();
         own.take_role(role);
