@@ -4,5 +4,7 @@ mod databases;
 mod owner;
 mod recorder;
 
-pub use owner::{HistoryOwner, Joined, OnChange, options_of};
+#[cfg(feature = "fabric")]
+pub use owner::options_of;
+pub use owner::{HistoryOwner, Joined, OnChange};
 pub use recorder::{Recorder, Stored};
