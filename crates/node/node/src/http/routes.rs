@@ -232,7 +232,12 @@ fn of_control(routes: Routes<Protected>) -> Routes<Protected> {
 fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
     routes
         .get("/v1/status", status::status, Op::new("status", "Get the state and the counters of the node"))
-        .get("/v1/cluster", cluster::cluster, Op::new("cluster", "Get the role of this node in its core, the leader and the log"))
+        .get(
+            "/v1/cluster",
+            cluster::cluster,
+            Op::new("cluster", "Get the role of this node in its core, the leader and the log")
+                .problem(404, "The node is no member of a core: it has no `[cluster]`"),
+        )
         .get("/v1/sites", sites::list, Op::new("sites", "List sites whose history comes to this node"))
         .get("/v1/sessions", sessions::sessions, Op::new("sessions", "List connected MQTT clients"))
         .get(
