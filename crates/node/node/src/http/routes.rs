@@ -18,7 +18,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_joining(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes))))))))
+    of_login(of_fabric(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes))))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -232,13 +232,6 @@ fn of_control(routes: Routes<Protected>) -> Routes<Protected> {
 fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
     routes
         .get("/v1/status", status::status, Op::new("status", "Get the state and the counters of the node"))
-        .get(
-            "/v1/cluster",
-            cluster::cluster,
-            Op::new("cluster", "Get the role of this node in its core, the leader and the log")
-                .problem(404, "The node is no member of a core: it has no `[cluster]`"),
-        )
-        .get("/v1/sites", sites::list, Op::new("sites", "List sites whose history comes to this node"))
         .get("/v1/sessions", sessions::sessions, Op::new("sessions", "List connected MQTT clients"))
         .get(
             "/v1/busiest",
@@ -306,9 +299,17 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
         )
 }
 
-fn of_joining(routes: Routes<Protected>) -> Routes<Protected> {
+/// Of a node among others.
+fn of_fabric(routes: Routes<Protected>) -> Routes<Protected> {
     const NO_CENTRE: &str = "The node is no centre";
     routes
+        .get(
+            "/v1/cluster",
+            cluster::cluster,
+            Op::new("cluster", "Get the role of this node in its core, the leader and the log")
+                .problem(404, "The node is no member of a core: it has no `[cluster]`"),
+        )
+        .get("/v1/sites", sites::list, Op::new("sites", "List sites whose history comes to this node"))
         .post_at_most(
             joining::JOIN_BYTES_MAX,
             "/v1/join",
