@@ -13,7 +13,7 @@ pub enum LineLevel {
     Warning,
     /// The state has changed.
     Info,
-    /// For those who look for a fault.
+    /// What helps to find a fault.
     Debug,
 }
 
