@@ -4,24 +4,18 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import urllib.parse
 import urllib.request
 from pathlib import Path
 
+from peers.ports import free_port
 from waiting import until
 
 POSTGRES_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 MARIADBD = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
 PASSWORD = "correct horse"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def family(pid):

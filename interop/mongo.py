@@ -6,7 +6,8 @@ import tempfile
 from pathlib import Path
 
 import pymongo
-from databases import PASSWORD, Server, free_port
+from databases import PASSWORD, Server
+from peers.ports import free_port
 from waiting import until
 
 FERRETDB = Path(__file__).parent.parent / ".work/bin/ferretdb"

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import tomllib
 
 import pytest
@@ -12,6 +11,7 @@ from bacpypes3.pdu import Address
 from bacpypes3.primitivedata import Null, ObjectIdentifier
 from bacpypes3.service.cov import ChangeOfValueServices
 from node import Node, tieline
+from peers.ports import free_port
 from pymodbus.client import ModbusTcpClient
 from sunspec2.modbus.client import SunSpecModbusClientDeviceTCP
 from waiting import until
@@ -105,10 +105,8 @@ def test_discovery_finds_meters_and_inverters(building, tmp_path):
 
 async def with_bacpypes3(work):
     """Runs work with an application of BACpypes3 on a free port, and ends the application."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    client = Client(DeviceObject(objectIdentifier="device,999", objectName="peer"), Address(f"127.0.0.1:{port}"))
+    address = Address(f"127.0.0.1:{free_port()}")
+    client = Client(DeviceObject(objectIdentifier="device,999", objectName="peer"), address)
     try:
         return await asyncio.wait_for(work(client), 60)
     finally:

@@ -6,7 +6,8 @@ import shutil
 import paho.mqtt.client as paho
 import pytest
 from authority import Authority
-from databases import MARIADBD, POSTGRES_FOLDERS, Mariadb, Postgres, Victoria, free_port
+from databases import MARIADBD, POSTGRES_FOLDERS, Mariadb, Postgres, Victoria
+from peers.ports import free_port
 from waiting import until
 
 KILLS = 4

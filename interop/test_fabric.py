@@ -12,6 +12,7 @@ from authority import Authority
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from nats_peer import SERVER, Server, public
 from node import BINARY, Node, tieline
+from peers.ports import free_port
 from processes import Lines
 from waiting import until
 
@@ -120,10 +121,7 @@ def test_three_servers_find_a_leader(tmp_path):
     absent = tieline("fabric", "start", "--data", tmp_path / "data", "--server", SERVER, *alone, check=False)
     assert absent.returncode == 1 and "the servers of a cluster need the same keys" in absent.stderr
     tieline("fabric", "config", "--data", tmp_path / "data", "-o", tmp_path / "first.conf")
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in names]
-    ports = [f"127.0.0.1:{one.getsockname()[1]}" for one in held]
-    for one in held:
-        one.close()
+    ports = [f"127.0.0.1:{free_port()}" for _ in names]
     servers = []
     try:
         for name, port in zip(names, ports):

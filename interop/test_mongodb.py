@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 from authority import Authority
-from databases import free_port
+from peers.ports import free_port
 from mongo import FERRETDB, Ferret
 from test_databases import Load, status, up_to_date
 from waiting import until

@@ -6,13 +6,13 @@ connection lasts longer than that it does so the next time. What each device doe
 
 import datetime
 import json
-import socket
 import time
 
 from bacnet import BacnetDevice
 from iec104 import Iec104Device
 from modbus import ModbusDevice
 from node import Device
+from peers.ports import free_port
 from processes import Peer
 from waiting import until
 
@@ -106,9 +106,7 @@ def test_a_bacnet_device(start_node, request):
     restarts, began = request.config.getoption("--restarts"), 0
     reasons = AWAY | {("away", "restart"), ("restart",)}
     points = [("count", "analog-input", 1, {"cov": "true"}), ("level", "analog-input", 2)]
-    with socket.socket(type=socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        local = f"127.0.0.1:{free.getsockname()[1]}"
+    local = f"127.0.0.1:{free_port()}"
     with Peer("bacpypes3_server", "--notified", "--restarts") as peer:
         device = BacnetDevice("ahu", peer.address, points, local=local, cov_confirmed=True, retries=1)
         node = start_node(device)

@@ -49,6 +49,7 @@ from bacpypes3.object import CharacterStringValueObject, IntegerValueObject, Tre
 from bacpypes3.pdu import Address, LocalStation
 from bacpypes3.primitivedata import Date, ObjectIdentifier, Real, Time
 from bacpypes3.service.cov import ChangeOfValueServices
+from ports import free_port
 
 
 # Records of one answer to ReadRange, which the library does not serve by itself.
@@ -235,7 +236,7 @@ def secure_device(about, arguments):
 
 
 async def serve(arguments):
-    port = arguments.port or lines.free_port()
+    port = arguments.port or free_port()
     more = {} if arguments.max_apdu is None else {"maxApduLengthAccepted": arguments.max_apdu}
     about = DeviceObject(objectIdentifier=f"device,{arguments.instance}", objectName="peer", **more)
     device = secure_device(about, arguments) if arguments.hub else Device(about, Address(f"127.0.0.1:{port}"))

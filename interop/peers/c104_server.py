@@ -15,6 +15,7 @@ import sys
 
 import c104
 import lines
+from ports import free_port
 
 Type, Quality, Counter = c104.Type, c104.Quality, c104.BinaryCounterQuality
 
@@ -102,7 +103,7 @@ class Controlled:
     @staticmethod
     def listen(arguments):
         # The library does not say which free port it takes.
-        port = arguments.port or lines.free_port()
+        port = arguments.port or free_port()
         security = None
         if arguments.tls:
             security = c104.TransportSecurity(validate=True, only_known=False)

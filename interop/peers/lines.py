@@ -10,9 +10,10 @@ With `--restarts`, `off` kills the device and `on` starts another at its address
 import json
 import os
 import signal
-import socket
 import sys
 import threading
+
+from ports import free_port
 
 _lock = threading.Lock()
 _out = os.fdopen(os.dup(1), "w", buffering=1)
@@ -70,18 +71,6 @@ def run(serve, arguments):
             case _:
                 child.take(line)
     child.kill()
-
-
-def free_port():
-    """A port that is free for TCP and for UDP."""
-    while True:
-        with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
-            stream.bind(("127.0.0.1", 0))
-            try:
-                datagrams.bind(stream.getsockname())
-            except OSError:
-                continue
-            return stream.getsockname()[1]
 
 
 class Child:

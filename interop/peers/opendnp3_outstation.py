@@ -17,6 +17,7 @@ import ctypes
 import os
 
 import lines
+from ports import free_port
 from pydnp3 import asiodnp3, asiopal, opendnp3, openpal
 
 POINTS = 10
@@ -166,7 +167,7 @@ def assign(points, data, index, static, event_class, event):
 
 
 def serve(arguments):
-    port = arguments.port or lines.free_port()
+    port = arguments.port or free_port()
     manager = asiodnp3.DNP3Manager(1, asiodnp3.ConsoleLogger().Create())
     retry = asiopal.ChannelRetry().Default()
     listener = asiodnp3.PrintingChannelListener().Create()

@@ -236,8 +236,8 @@ impl Lead {
         }
     }
 
-    /// The leader of a term says that it goes: a standby need not wait for its silence.
-    pub fn handle_farewell(&mut self, now: Instant, term: u64) {
+    /// The leader of a term has said that it leaves: a standby need not wait for its silence.
+    pub fn handle_leader_left(&mut self, now: Instant, term: u64) {
         if self.role == Role::Standby && term >= self.known_term {
             self.timers = Timers::new();
             self.read_lease(now);
@@ -303,7 +303,7 @@ impl Lead {
         }
     }
 
-    /// The owner of a leader does not want to lead any longer: the lease is left to whom reaches for it first.
+    /// The owner of a leader does not want to lead any longer: the first node that asks for the lease gets it.
     pub fn handle_resignation(&mut self, now: Instant) {
         self.step_down(now, Reason::Resigned);
     }
@@ -435,7 +435,7 @@ mod tests {
     /// A node that leads in term 5 since 0 ms.
     fn leader() -> Lead {
         let mut lead = Lead::new(at(0), "a", LeadLimits::default(), 1);
-        lead.handle_farewell(at(0), 4);
+        lead.handle_leader_left(at(0), 4);
         assert_eq!(lead.poll_action(), Some(LeadAction::ReadLease { request: 1 }));
         lead.handle_lease(at(0), 1, Ok(Some(Lease { revision: 4, holder: "b".into() })));
         assert_eq!(lead.poll_action(), Some(LeadAction::WriteLease { request: 2, expected: Some(4) }));
@@ -446,19 +446,19 @@ mod tests {
     }
 
     #[test]
-    fn a_farewell_is_not_waited_for() {
+    fn the_silence_of_a_leader_that_left_is_not_waited_for() {
         let mut lead = leader();
         // It is of the past, and the leader itself does not take it.
-        lead.handle_farewell(at(1), 4);
+        lead.handle_leader_left(at(1), 4);
         assert_eq!(lead.leads(at(1)), Some(5));
         let mut lead = Lead::new(at(0), "a", LeadLimits::default(), 1);
         lead.handle_heartbeat(at(0), 7);
-        lead.handle_farewell(at(0), 6);
+        lead.handle_leader_left(at(0), 6);
         assert_eq!(lead.poll_action(), None);
-        lead.handle_farewell(at(0), 7);
+        lead.handle_leader_left(at(0), 7);
         assert_eq!(lead.poll_action(), Some(LeadAction::ReadLease { request: 1 }));
         // One that is asked for already is not asked for again.
-        lead.handle_farewell(at(0), 7);
+        lead.handle_leader_left(at(0), 7);
         assert_eq!(lead.poll_action(), None);
     }
 

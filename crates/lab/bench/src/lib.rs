@@ -21,6 +21,7 @@ pub mod delay;
 pub mod dnp3;
 pub mod fanout;
 pub mod field;
+mod gate;
 pub mod history;
 mod latency;
 mod load;

@@ -174,6 +174,8 @@ pub(crate) struct Notes {
     pub(crate) journal_full: bool,
     /// The last record that was durable when the journal was opened.
     pub(crate) opened: Seq,
+    /// The store has read all of those records.
+    pub(crate) caught_up: bool,
     /// What those note that write to databases.
     pub(crate) forwarding: Vec<ForwardNotes>,
     /// The first journal record that each other reader wants, and whether it is never given up.

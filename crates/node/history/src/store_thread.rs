@@ -72,6 +72,7 @@ impl<S: Storage> StoreThread<S> {
             if self.replays_upto.is_some_and(|upto| moved.is_ok() && self.reader.place() > upto) {
                 self.replays_upto = None;
                 self.store.caught_up();
+                self.board.note(|notes| notes.caught_up = true);
             }
             let late =
                 done && *close_by.get_or_insert_with(|| Instant::now() + self.options.close_patience) <= Instant::now();

@@ -240,6 +240,18 @@ mod tests {
         assert_eq!(found, (0..COUNT).map(Value::Int).collect::<Vec<_>>());
     }
 
+    /// Before the store has read what the journal had at the start, readers take it from the file, where records may be that are not
+    /// durable yet.
+    #[test]
+    fn a_history_that_was_just_opened_answers_from_memory() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let (source, writer) = history(folder.path());
+            assert!(writer.handle().wait_stored(Seq(0), PATIENCE));
+            assert!(source.live().columns(0, Timestamp::from_micros(0)).is_some());
+        }
+    }
+
     #[test]
     fn it_ends_with_the_history() {
         let folder = tempfile::tempdir().unwrap();

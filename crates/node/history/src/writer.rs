@@ -160,9 +160,11 @@ impl HistoryHandle {
         self.board.wait(patience, is_there, |notes| (notes.status.durable, notes.journal_done))
     }
 
-    /// Waits until the store has the journal's records up to `seq`, for `patience` at most; says whether it has.
+    /// Waits until the store has the journal's records up to `seq`, and all those that were there at the start, for `patience` at most;
+    /// says whether it has. Answers have from then on what is durable, and nothing else.
     pub fn wait_stored(&self, seq: Seq, patience: Duration) -> bool {
-        self.board.wait(patience, |notes| notes.status.stored >= seq || notes.store_done, |n| n.status.stored >= seq)
+        let has = |notes: &crate::status::Notes| notes.caught_up && notes.status.stored >= seq;
+        self.board.wait(patience, |notes| has(notes) || notes.store_done, has)
     }
 }
 

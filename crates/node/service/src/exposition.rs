@@ -2,6 +2,9 @@
 
 use std::fmt::{Display, Write};
 
+/// The media type of the text.
+pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 /// Metrics being written. Every family is opened once, with its help and its type, before its samples.
 #[derive(Debug, Default)]
 pub struct Exposition {

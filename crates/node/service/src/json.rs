@@ -43,7 +43,7 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
 ///
 /// # Errors
 /// It is not what `T` takes.
-pub fn read_value<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, JsonError> {
+pub fn read_value<T: DeserializeOwned>(value: &serde_json::Value) -> Result<T, JsonError> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
         told(&path, &error.into_inner())
@@ -176,8 +176,8 @@ mod tests {
 
     fn check(text: &str, expect: &str) {
         assert_eq!(read::<Asked>(text.as_bytes()).unwrap_err().to_string(), expect, "{text}");
-        if let Ok(value) = serde_json::from_str(text) {
-            assert_eq!(read_value::<Asked>(value).unwrap_err().to_string(), expect, "{text}");
+        if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
+            assert_eq!(read_value::<Asked>(&value).unwrap_err().to_string(), expect, "{text}");
         }
     }
 

@@ -18,6 +18,7 @@ mod flow;
 mod message;
 mod packet;
 mod reason;
+mod refusal;
 mod server;
 mod text;
 
@@ -36,6 +37,7 @@ pub use packet::{
     SubscriptionId, SubscriptionOptions, Unsuback, Unsubscribe, UserProperty, Version, Will,
 };
 pub use reason::ReasonCode;
+pub use refusal::refuse_connect;
 pub use server::{
     Accept, AuthRequest, AwayLimits, CONTROL_BYTES_MAX, ConnectRequest, DeliverError, EndCause, Ended, PublishRequest,
     ServerConfig, ServerCounters, ServerEvent, ServerSession, SessionState, SharedFilter, SubscribeRequest,

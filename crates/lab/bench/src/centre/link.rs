@@ -1,11 +1,12 @@
 //! A slow link to a server: bytes pass at a rate, after a time, through a queue that is full at some time, as on a line of a
 //! radio or a telephone network. It can stall, when nothing moves and nothing is told, and be cut, when connections end and none begin.
 
+use crate::gate::Gate;
 use anyhow::Result;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes of a packet.
@@ -25,17 +26,7 @@ pub struct SlowLink {
 struct Line {
     bits_per_s: u64,
     one_way: Duration,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    is_stalled: bool,
-    is_cut: bool,
-    is_closed: bool,
-    /// Both ends of the connections.
-    ends: Vec<TcpStream>,
+    gate: Gate,
 }
 
 /// When one way is free for the next packet.
@@ -51,8 +42,7 @@ impl SlowLink {
         socket.listen(64)?;
         let listener = TcpListener::from(socket);
         let address = listener.local_addr()?;
-        let line = Line { bits_per_s, one_way: round_trip / 2, state: Mutex::default(), changed: Condvar::new() };
-        let line = Arc::new(line);
+        let line = Arc::new(Line { bits_per_s, one_way: round_trip / 2, gate: Gate::default() });
         let of = Arc::clone(&line);
         std::thread::Builder::new().name("link".to_owned()).spawn(move || of.serve(&listener, server))?;
         Ok(Self { address, line })
@@ -60,51 +50,25 @@ impl SlowLink {
 
     /// From here on nothing moves, or moves again.
     pub fn stall(&self, is_stalled: bool) {
-        self.line.state().is_stalled = is_stalled;
-        self.line.changed.notify_all();
+        self.line.gate.set(|state| state.is_stalled = is_stalled);
     }
 
     /// All connections end, and no others begin, or begin again.
     pub fn cut(&self, is_cut: bool) {
-        self.line.end_all(|state| state.is_cut = is_cut);
+        self.line.gate.end_all(|state| state.is_cut = is_cut);
     }
 }
 
 impl Drop for SlowLink {
     fn drop(&mut self) {
-        self.line.end_all(|state| (state.is_closed, state.is_stalled) = (true, false));
-        // Wakes who waits for a connection.
-        let _ = TcpStream::connect(self.address);
+        self.line.gate.close(self.address);
     }
 }
 
 impl Line {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn end_all(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.state();
-        for end in state.ends.drain(..) {
-            let _ = end.shutdown(Shutdown::Both);
-        }
-        change(&mut state);
-        self.changed.notify_all();
-    }
-
     fn serve(self: Arc<Self>, listener: &TcpListener, server: SocketAddr) {
         let ways: [Free; 2] = std::array::from_fn(|_| Arc::new(Mutex::new(Instant::now())));
-        for near in listener.incoming().map_while(Result::ok) {
-            let state = self.state();
-            match (state.is_closed, state.is_cut) {
-                (true, _) => return,
-                (false, true) => {}
-                (false, false) => {
-                    drop(state);
-                    let _ = self.join(near, server, &ways);
-                }
-            }
-        }
+        self.gate.serve(listener, |near| self.join(near, server, &ways));
     }
 
     fn join(self: &Arc<Self>, near: TcpStream, server: SocketAddr, ways: &[Free; 2]) -> Result<()> {
@@ -112,10 +76,8 @@ impl Line {
         socket.set_recv_buffer_size(BUFFER)?;
         socket.connect(&server.into())?;
         let far = TcpStream::from(socket);
-        for end in [&near, &far] {
-            end.set_nodelay(true)?;
-            self.state().ends.push(end.try_clone()?);
-        }
+        self.gate.enter(&near)?;
+        self.gate.enter(&far)?;
         let pairs = [(near.try_clone()?, far.try_clone()?), (far, near)];
         for ((source, sink), free) in pairs.into_iter().zip(ways) {
             let (queue, packets) = sync_channel(QUEUE);
@@ -150,7 +112,7 @@ impl Line {
     fn let_out(&self, packets: &Receiver<(Instant, Vec<u8>)>, mut sink: TcpStream) {
         while let Ok((due, packet)) = packets.recv() {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            drop(self.changed.wait_while(self.state(), |state| state.is_stalled));
+            self.gate.pass();
             if sink.write_all(&packet).is_err() {
                 break;
             }

@@ -121,7 +121,7 @@ impl Live {
     }
 
     /// The samples of a topic from a time on that may be in no chunk; none where no store is open, or it has not read the journal yet.
-    pub(super) fn columns(&self, topic: u32, from: Timestamp) -> Option<Vec<Arc<Column>>> {
+    pub(crate) fn columns(&self, topic: u32, from: Timestamp) -> Option<Vec<Arc<Column>>> {
         lock(&self.open).as_ref().filter(|open| open.is_complete).map(|open| open.heads.columns(topic, from))
     }
 

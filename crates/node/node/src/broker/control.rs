@@ -9,13 +9,12 @@ use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
 use crate::bus::reasons;
 use crate::bus::wanted::Wanted;
-use crate::bus::{Asked, Bus, Callback, refusal_of};
-use crate::control::command::CommandRequest;
+use crate::bus::{Asked, Bus, refusal_of};
 use crate::control::{Call, holder_of};
 use crate::sites::{CallVerb, SiteRequest};
 use std::sync::Arc;
 use tieline_access::Verb;
-use tieline_core::{Now, Topic};
+use tieline_core::{Now, Words as _};
 use tieline_mqtt::{Message, ReasonCode};
 
 /// Requests are published to topics that begin so.
@@ -84,7 +83,7 @@ impl ClientOwner {
         if !bus.has_sites() {
             return None;
         }
-        let verb = CallVerb::from_name(verb).filter(|verb| *verb != CallVerb::Command)?;
+        let verb = CallVerb::of_word(verb).filter(|verb| *verb != CallVerb::Command)?;
         let request = bus.site_request(verb, &serde_json::from_slice(payload).ok()?)?;
         if let (CallVerb::Get, Ok(request)) = (verb, &request)
             && request.points.iter().all(|(topic, _)| bus.has_value(topic))
@@ -114,28 +113,8 @@ impl ClientOwner {
             }
         }
         let by = self.asked_by(client, spoken_for).by;
-        self.bus.borrow_mut().call_site(now, request, &by, replying(reply));
+        self.bus.borrow_mut().call_site(now, request, &by, reply.awaited());
         Taken::Done
-    }
-
-    /// Sends a command for a point of a site there; false where the point is this node's own. The client may command it.
-    pub(super) fn command_site(
-        &self,
-        client: &ConnectedClient,
-        now: Now,
-        (topic, message): (&str, &Message),
-        by: &Call,
-    ) -> bool {
-        let named = Topic::new(topic).map_err(|error| error.to_string());
-        let Ok(request) = named.and_then(|topic| CommandRequest::from_payload(&message.payload, topic)) else {
-            return false;
-        };
-        let mut bus = self.bus.borrow_mut();
-        let (verb, body) = (CallVerb::Command, request.to_json());
-        let Some(Ok(request)) = bus.site_request(verb, &body) else { return false };
-        let reply = Reply::of(message, client, |topic| bus.is_reserved(topic) || bus.derives(topic));
-        bus.call_site(now, request, by, replying(reply));
-        true
     }
 
     fn carry_out(
@@ -151,14 +130,6 @@ impl ClientOwner {
             let may = read_filter.as_ref().is_none_or(|filter| filter.allows(topic));
             may && spoken_for.is_none_or(|spoken_for| spoken_for.may_read(bus, topic))
         };
-        wanted.carry_out(&mut self.bus.borrow_mut(), now, &asked, may_see, replying(reply));
+        wanted.carry_out(&mut self.bus.borrow_mut(), now, &asked, may_see, reply.awaited());
     }
-}
-
-/// Sends an answer once it is there.
-fn replying(reply: Reply) -> Callback<String> {
-    Box::new(move |bus: &mut Bus, text: String| {
-        let now = bus.now();
-        reply.send(bus, now, text);
-    })
 }

@@ -87,11 +87,7 @@ impl ClientOwner {
                     false => self.take_upward(client, now, request, spoken_for),
                 };
             }
-            let by = self.asked_by(client, spoken_for).by;
-            if self.bus.borrow().is_of_site(topic) && self.command_site(client, now, (topic, message), &by) {
-                return Taken::Done;
-            }
-            command(&self.bus, now, client, (topic, message), &by);
+            command(&self.bus, now, client, (topic, message), &self.asked_by(client, spoken_for));
             return Taken::Done;
         }
         if let Some(verb) = message.topic.strip_prefix(control::REQUEST_PREFIX) {

@@ -1,34 +1,29 @@
 //! Answers to requests over MQTT: the topic that each goes to, and what it carries.
 
 use super::ConnectedClient;
-use crate::bus::{Bus, SharedBus};
+use crate::bus::wanted::Wanted;
+use crate::bus::{Asked, Bus, Callback, SharedBus};
 use crate::control::command::{CommandRequest, CommandResult};
-use crate::control::{Call, Done};
 use crate::edge::ANSWER_TOPIC;
 use bytes::Bytes;
 use tieline_core::{Body, Now, Topic};
 use tieline_mqtt::{Message, Properties, Property, Qos};
 use tieline_topics::TreeError;
 
-/// Takes a command request; the answer goes to its response topic, if it has one.
-pub fn command(bus: &SharedBus, now: Now, client: &ConnectedClient, (topic, message): (&str, &Message), by: &Call) {
+/// Takes a command request, for a point of this node or of a site; the answer goes to its response topic, if it has one.
+pub fn command(bus: &SharedBus, now: Now, client: &ConnectedClient, (topic, message): (&str, &Message), asked: &Asked) {
     let reply = Reply::of(message, client, |topic| bus.borrow().is_reserved(topic) || bus.borrow().derives(topic));
     let parsed = Topic::new(topic).map_err(|e| e.to_string());
     let parsed = parsed.and_then(|topic| CommandRequest::from_payload(&message.payload, topic));
+    let bus = &mut *bus.borrow_mut();
     match parsed {
-        Ok(request) => {
-            let shown = request.clone();
-            let answer = move |bus: &mut Bus, done: Done| {
-                let now = bus.now();
-                if let Some(done) = done.into_command() {
-                    reply.send(bus, now, CommandResult::of(&shown, &done).to_string());
-                }
-            };
-            bus.borrow_mut().request(now, request, by, Box::new(answer));
-        }
+        Ok(request) => match bus.site_command(&request) {
+            Some(of_site) => bus.call_site(now, of_site, &asked.by, reply.awaited()),
+            None => Wanted::Command(request).carry_out(bus, now, asked, |_, _| true, reply.awaited()),
+        },
         Err(detail) => {
-            tracing::debug!(who = &*by.who, detail, "malformed command");
-            reply.send(&mut bus.borrow_mut(), now, CommandResult::malformed(detail).to_string());
+            tracing::debug!(who = &*asked.by.who, detail, "malformed command");
+            reply.send(bus, now, CommandResult::malformed(detail).to_string());
         }
     }
 }
@@ -55,6 +50,14 @@ impl Reply {
         let topic = topic.filter(|topic| alone.is_some() || !is_reserved(topic));
         let correlation = message.properties.correlation_data().map(|data| Property::CorrelationData(data.clone()));
         Self { topic, alone, properties: correlation.into_iter().collect() }
+    }
+
+    /// Publishes the answer once it is there.
+    pub fn awaited(self) -> Callback<String> {
+        Box::new(move |bus, text| {
+            let now = bus.now();
+            self.send(bus, now, text);
+        })
     }
 
     /// Publishes the answer.

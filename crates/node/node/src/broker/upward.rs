@@ -10,7 +10,7 @@ use crate::control::command::CommandResult;
 use crate::control::{Call, holder_of};
 use bytes::Bytes;
 use tieline_access::Verb;
-use tieline_core::Now;
+use tieline_core::{Now, Refusal};
 use tieline_mqtt::{Message, PublishRequest, Qos, ReasonCode};
 
 /// For whom an edge publishes: it is not connected here.
@@ -102,7 +102,8 @@ impl ClientOwner {
                 Ok(text) => String::from_utf8_lossy(&text).into_owned(),
                 Err(Unanswered { refusal: (reason, words), may_be_done }) => {
                     let word = if reason == ReasonCode::NotAuthorized { "denied" } else { "away" };
-                    CommandResult::unanswered(word, words, may_be_done).to_string()
+                    let refusal = if may_be_done { Refusal::unknown(word, words) } else { Refusal::new(word, words) };
+                    CommandResult::refused(None, &refusal).to_string()
                 }
             };
             reply.send(bus, now, text);

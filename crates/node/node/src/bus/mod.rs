@@ -95,7 +95,7 @@ pub use receipts::Receipt;
 pub use reload::load_config;
 pub use replays::DeltaStart;
 pub use sessions::{Entered, LastWill};
-pub use site_calls::{CentreRights, SiteCalls, SiteCallsSeen, refusal_of};
+pub use site_calls::{CentreRights, SiteCalls, SiteCallsSeen, refusal_of, way_to_sites};
 pub use sites::JoinedSites;
 pub use state::{Answer, Bus, SharedBus};
 pub use turn::{run, wake, wake_after_update};

@@ -16,10 +16,10 @@ use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tieline_access::Verb;
-use tieline_core::{Filter, Now, Refusal, Topic};
+use tieline_core::{Filter, Now, Refusal, Topic, Words as _};
 use tokio::sync::mpsc;
 
-/// Calls to sites that wait for answers.
+/// Calls to sites that wait for answers. The way to the thread that sends them has room for as many.
 const CALLS_MAX: usize = 1024;
 /// Topics of a call that the audit log has, each with a line.
 const LINES_MAX: usize = 1000;
@@ -74,8 +74,14 @@ pub struct CentreRights {
     pub(super) taken: (u64, u64),
 }
 
+/// The way of calls to the thread that sends them.
+#[must_use]
+pub fn way_to_sites() -> (mpsc::Sender<CallToSite>, mpsc::Receiver<CallToSite>) {
+    mpsc::channel(CALLS_MAX)
+}
+
 impl SiteCalls {
-    /// No call was made.
+    /// No call was made; they go by [`way_to_sites`].
     #[must_use]
     pub fn new(calls: mpsc::Sender<CallToSite>) -> Self {
         Self { calls, waiting: HashMap::new(), last: 0, seen: SiteCallsSeen::default() }
@@ -144,6 +150,15 @@ impl Bus {
         SiteRequest::of(prefix, verb, body, |topic| self.ownership.is_of_device(topic))
     }
 
+    /// A command as the request for the site that has its point; none where the point is this node's own.
+    #[must_use]
+    pub fn site_command(&self, request: &CommandRequest) -> Option<SiteRequest> {
+        if !self.is_of_site(&request.topic) {
+            return None;
+        }
+        self.site_request(CallVerb::Command, &request.to_json())?.ok()
+    }
+
     /// Sends a request to its site, once the audit log has it.
     pub fn call_site(&mut self, now: Now, request: SiteRequest, by: &Call, answer: Callback<String>) {
         let SiteRequest { site, verb, body, rights: _, points, patience } = request;
@@ -181,7 +196,7 @@ impl Bus {
         calls.waiting.insert(ticket, open);
         let afterwards = move |is_recorded: bool| {
             call.is_recorded = is_recorded;
-            // Where too many wait for the connection, or it has ended, the ticket is dropped with its time.
+            // There is room for all that wait. The thread that takes them ends only with the node.
             drop(sender.try_send(call));
         };
         if !self.commands.note_before(lines, Box::new(afterwards)) {
@@ -311,7 +326,7 @@ impl Bus {
             return read.map(Wanted::Command).map_err(|why| refusal_of(verb, Refusal::new("malformed", why), None));
         }
         let unknown = || Err(refusal_of(verb, Refusal::new("malformed", "no such request".to_owned()), None));
-        let wanted = Wanted::read(verb.name(), body.as_bytes()).unwrap_or_else(unknown)?;
+        let wanted = Wanted::read(verb.word(), body.as_bytes()).unwrap_or_else(unknown)?;
         wanted.with_points_of_devices(self)
     }
 }
@@ -370,7 +385,7 @@ fn line(now: Now, who: &str, (topic, value): (&str, &str), verb: CallVerb, phase
         topic: topic.to_owned(),
         device: String::new(),
         value: value.to_owned(),
-        mode: verb.name().to_owned(),
+        mode: verb.word().to_owned(),
         phase: phase.to_owned(),
         reason: String::new(),
         detail: String::new(),

@@ -7,7 +7,7 @@ use super::statistics::MINUTES;
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tieline_core::{Body, Instant, Now, Topic};
+use tieline_core::{Body, Instant, Now, Topic, Words as _};
 
 /// What there are moving averages of.
 pub const LOADS: [&str; 9] = [
@@ -100,7 +100,7 @@ impl Bus {
         let Some(seen) = self.statistics.cluster.as_ref().map(|board| board.look()) else { return Values::new() };
         let leader = seen.leader.map(|leader| leader.name).unwrap_or_default();
         let values = [
-            ("role", seen.role.name().to_owned()),
+            ("role", seen.role.word().to_owned()),
             ("leader", leader),
             ("term", seen.term.to_string()),
             ("log/last", seen.last.to_string()),

@@ -3,6 +3,7 @@
 use crate::config::ClusterConfig;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tieline_core::Words;
 
 /// What a member is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,22 +23,15 @@ pub enum ClusterRole {
     Leader,
 }
 
-impl ClusterRole {
-    /// All names.
-    pub const NAMES: [&str; 6] = ["connecting", "behind", "catching_up", "standby", "starting", "leader"];
-
-    /// In a word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Connecting => "connecting",
-            Self::Behind => "behind",
-            Self::CatchingUp => "catching_up",
-            Self::Standby => "standby",
-            Self::Starting => "starting",
-            Self::Leader => "leader",
-        }
-    }
+impl Words for ClusterRole {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("connecting", Self::Connecting),
+        ("behind", Self::Behind),
+        ("catching_up", Self::CatchingUp),
+        ("standby", Self::Standby),
+        ("starting", Self::Starting),
+        ("leader", Self::Leader),
+    ];
 }
 
 /// A leader as others hear it.

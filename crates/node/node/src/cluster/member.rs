@@ -47,8 +47,8 @@ enum Done {
     Opened(Option<Places>),
     /// The log is read from a message on; with the first and the last that there were.
     Reading(Result<(Box<Reader>, u64, u64), FabricError>),
-    /// The folder is closed.
-    Closed(Result<(), String>),
+    /// The folder is closed, and how far it is.
+    Closed(Result<Places, String>),
     /// It is time to try again.
     Again,
 }

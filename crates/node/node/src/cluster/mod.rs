@@ -32,7 +32,7 @@ pub use board::{ClusterBoard, ClusterRole, ClusterSeen};
 use crate::config::{ClusterConfig, Config, FabricConfig, HistoryConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tieline_history::Replicate;
+use tieline_history::Replication;
 use tieline_net::{Clock, ShardThread};
 use tokio::sync::mpsc;
 
@@ -74,28 +74,10 @@ impl ClusterParts {
     }
 }
 
-/// The place in the log of the last record of the journal of a data folder; 0 where there is none.
-///
-/// # Errors
-/// The folder cannot be read; in words.
-#[cfg(feature = "fabric")]
-pub fn last_place(folder: &Path, has_history: bool) -> Result<u64, String> {
-    places::Places::read(folder, has_history).map(|places| places.history.unwrap_or_default())
-}
-
-/// The same of a binary without the fabric, whose folders have none.
-///
-/// # Errors
-/// None.
-#[cfg(not(feature = "fabric"))]
-pub fn last_place(_: &Path, _: bool) -> Result<u64, String> {
-    Ok(0)
-}
-
 /// What the owner of a member learns.
 pub enum ClusterEvent {
-    /// This node leads: the folder is as the log is, and nobody uses it. Records go to the log from here on.
-    Elected(Arc<dyn Replicate>),
+    /// This node leads: the folder is as the log is, and nobody uses it. Records go to the log from here on, behind the last one.
+    Elected(Replication),
     /// It leads no longer: sessions must be sent to another member, and the node that runs on the folder must stop.
     Deposed,
 }

@@ -37,8 +37,8 @@ pub struct Replicating {
     pub applied: watch::Receiver<u64>,
     /// Tells once where it begins.
     pub opened: oneshot::Receiver<Places>,
-    /// Tells once that the folder is closed, or why it had to be.
-    pub ended: oneshot::Receiver<Result<(), String>>,
+    /// Tells once that the folder is closed, and how far it is, or why it had to be.
+    pub ended: oneshot::Receiver<Result<Places, String>>,
 }
 
 impl Replica {
@@ -66,7 +66,8 @@ impl Replica {
 
 struct Folder {
     ledger: Journal<FolderStorage>,
-    ledger_place: u64,
+    /// The last records that are written.
+    places: Places,
     /// Where the compaction began that has not ended.
     begun: Option<Seq>,
     synced_at: Instant,
@@ -94,15 +95,16 @@ impl Folder {
         });
         let history = history.transpose().map_err(|error| error.to_string())?;
         let (synced_at, joiner) = (Instant::now(), Joiner::default());
-        Ok((Self { ledger, ledger_place: places.ledger, begun: None, synced_at, history, joiner }, places))
+        Ok((Self { ledger, places, begun: None, synced_at, history, joiner }, places))
     }
 
-    fn run(mut self, mut entries: mpsc::Receiver<Entry>, applied: &watch::Sender<u64>) -> Result<(), String> {
+    fn run(mut self, mut entries: mpsc::Receiver<Entry>, applied: &watch::Sender<u64>) -> Result<Places, String> {
         while let Some(entry) = entries.blocking_recv() {
             self.apply(&entry).map_err(|why| format!("message {} of the log: {why}", entry.sequence))?;
             applied.send_replace(entry.sequence);
         }
-        self.ledger.sync().map(drop).map_err(|error| error.to_string())
+        self.ledger.sync().map_err(|error| error.to_string())?;
+        Ok(self.places)
     }
 
     fn apply(&mut self, entry: &Entry) -> Result<(), String> {
@@ -135,7 +137,7 @@ impl Folder {
     }
 
     fn write_ledger(&mut self, place: u64, record: &[u8], (begins, ends): (bool, bool)) -> Result<(), String> {
-        if place <= self.ledger_place {
+        if place <= self.places.ledger {
             return Ok(());
         }
         let said = |error: &dyn std::fmt::Display| error.to_string();
@@ -145,7 +147,7 @@ impl Folder {
             taken = self.ledger.append(&record);
         }
         let seq = taken.map_err(|error| said(&error))?;
-        self.ledger_place = place;
+        self.places.ledger = place;
         if begins {
             self.begun = Some(seq);
         }
@@ -158,12 +160,17 @@ impl Folder {
         Ok(())
     }
 
-    fn write_history(&self, placed: Vec<Placed>) -> Result<(), String> {
-        let Some(history) = self.history.as_ref().filter(|_| !placed.is_empty()) else { return Ok(()) };
+    fn write_history(&mut self, placed: Vec<Placed>) -> Result<(), String> {
+        let (Some(history), Some(last)) = (&self.history, placed.last().map(|record| record.place)) else {
+            return Ok(());
+        };
         let (told, done) = sync_channel(1);
         history.handle().submit_placed(placed, Box::new(move |stored| drop(told.send(stored))));
         match done.recv() {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(_)) => {
+                self.places.history = self.places.history.max(Some(last));
+                Ok(())
+            }
             Ok(Err(why)) => Err(why.to_string()),
             Err(_) => Err("the history has ended".to_owned()),
         }

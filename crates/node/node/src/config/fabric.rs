@@ -9,7 +9,7 @@ use super::settings::{
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tieline_core::{Filter, Topic};
+use tieline_core::{Filter, Topic, Words};
 use toml::de::DeValue;
 
 /// Whether this binary has the client of the servers.
@@ -108,20 +108,9 @@ pub enum SiteCommands {
     Administer,
 }
 
-impl SiteCommands {
-    /// All.
-    pub const ALL: [Self; 4] = [Self::None, Self::Read, Self::Operate, Self::Administer];
-
-    /// The word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Read => "read",
-            Self::Operate => "operate",
-            Self::Administer => "administer",
-        }
-    }
+impl Words for SiteCommands {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("none", Self::None), ("read", Self::Read), ("operate", Self::Operate), ("administer", Self::Administer)];
 }
 
 /// A node that takes the history of sites.
@@ -325,9 +314,8 @@ fn read_name(value: &DeValue<'_>) -> Result<String, Expected> {
 }
 
 fn read_commands(value: &DeValue<'_>) -> Result<SiteCommands, Expected> {
-    let word = parse::text(value)?;
-    let found = SiteCommands::ALL.into_iter().find(|commands| commands.name() == word);
-    found.ok_or_else(|| "\"none\", \"read\", \"operate\" or \"administer\"".to_owned())
+    SiteCommands::of_word(&parse::text(value)?)
+        .ok_or_else(|| "\"none\", \"read\", \"operate\" or \"administer\"".to_owned())
 }
 
 fn read_prefix(value: &DeValue<'_>) -> Result<String, Expected> {

@@ -279,13 +279,6 @@ impl CommandResult {
         Self { reason: Some("malformed"), detail: Some(detail), ..Self::default() }
     }
 
-    /// Of a request that the upstream has refused or not answered.
-    #[must_use]
-    pub fn unanswered(reason: &'static str, detail: String, may_be_done: bool) -> Self {
-        let status = if may_be_done { CommandStatus::Unknown } else { CommandStatus::Refused };
-        Self { status, reason: Some(reason), detail: Some(detail), ..Self::default() }
-    }
-
     /// Of a request that has to be asked again later.
     #[must_use]
     pub fn busy(detail: &str) -> Self {

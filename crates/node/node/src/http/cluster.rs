@@ -14,8 +14,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 use tieline_access::Verb;
+use tieline_core::Words as _;
 use tieline_net::tls::Tls;
-use tieline_service::exposition::Exposition;
+use tieline_service::exposition::{Exposition, MEDIA_TYPE};
 use tieline_service::http::guard::{self, Guard};
 use tieline_service::http::listen::{Limited, TlsSource};
 use tieline_service::http::places::Places;
@@ -29,7 +30,7 @@ pub struct ClusterShown {
     cluster: String,
     /// Name of this node
     node: String,
-    #[schemars(extend("enum" = ClusterRole::NAMES))]
+    #[schemars(extend("enum" = ClusterRole::words().collect::<Vec<_>>()))]
     role: &'static str,
     /// Highest term that this node knows
     term: u64,
@@ -64,7 +65,7 @@ impl From<ClusterSeen> for ClusterShown {
         Self {
             cluster: seen.cluster,
             node: seen.node,
-            role: seen.role.name(),
+            role: seen.role.word(),
             term: seen.term,
             leader,
             reference: reference.flatten(),
@@ -95,7 +96,7 @@ pub(super) fn shown(app: &App) -> Option<ClusterShown> {
 
 pub(super) fn metrics(e: &mut Exposition, board: Option<&Arc<ClusterBoard>>) {
     let Some(seen) = board.map(|board| board.look()) else { return };
-    let roles = ClusterRole::NAMES.map(|name| (name, u8::from(name == seen.role.name())));
+    let roles = ClusterRole::WORDS.iter().map(|(word, role)| (*word, u8::from(*role == seen.role)));
     e.labelled(("tieline_cluster_role", "Role of this node in its core.", "gauge"), "role", roles);
     e.gauge("tieline_cluster_term", "Highest term that this node knows.", seen.term);
     e.gauge(
@@ -162,7 +163,7 @@ fn health_of(board: &ClusterBoard) -> Response {
 fn exposed(board: &Arc<ClusterBoard>) -> Response {
     let mut e = Exposition::default();
     metrics(&mut e, Some(board));
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], e.into_text()).into_response()
+    ([(header::CONTENT_TYPE, MEDIA_TYPE)], e.into_text()).into_response()
 }
 
 fn refused(seen: &ClusterSeen) -> Problem {

@@ -42,10 +42,9 @@ pub struct Body<T> {
 }
 
 impl<T: DeserializeOwned> Body<T> {
-    /// What it says, and, on an edge, what may be passed on.
-    fn read(self, authorized: &Authorized) -> (Result<T, String>, Json) {
-        let raw = if authorized.app.about.is_edge { self.json.clone() } else { Json::Null };
-        (tieline_service::json::read_value(self.json).map_err(|error| error.to_string()), raw)
+    /// What it says.
+    fn read(&self) -> Result<T, String> {
+        tieline_service::json::read_value(&self.json).map_err(|error| error.to_string())
     }
 
     /// The name that the caller gives itself.
@@ -226,8 +225,8 @@ pub async fn reserve(
     if let Some(answer) = of_site(&authorized, CallVerb::Reserve, &body).await? {
         return Ok(answer);
     }
-    let (body, raw) = body.read(&authorized);
-    let body = match body {
+    let raw = &body.json;
+    let body = match body.read() {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
@@ -236,7 +235,7 @@ pub async fn reserve(
         authorized.must(verb, device).await?;
     }
     if upstream::answers(&authorized, body.devices().map(str::to_owned).collect()).await? {
-        return Outcome::above(&authorized, "reserve", &raw, body.requester).await;
+        return Outcome::above(&authorized, "reserve", raw, body.requester).await;
     }
     let asked = authorized.call(body.requester.as_deref());
     let result = ask(&authorized, move |bus, now, answer| bus.reserve(now, body, &asked, answer)).await?;
@@ -249,13 +248,13 @@ pub async fn renew(authenticated: Authenticated, body: Body<RenewBody>) -> Resul
     if let Some(answer) = of_site(&authorized, CallVerb::Renew, &body).await? {
         return Ok(answer);
     }
-    let (body, raw) = body.read(&authorized);
-    let body = match body {
+    let raw = &body.json;
+    let body = match body.read() {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
     if upstream::has_task(&authorized, &body.task).await? {
-        return Outcome::above(&authorized, "renew", &raw, body.requester).await;
+        return Outcome::above(&authorized, "renew", raw, body.requester).await;
     }
     let by = authorized.call(body.requester.as_deref()).by;
     let result = ask(&authorized, move |bus, now, answer| bus.renew(now, &body, &by, answer)).await?;
@@ -271,13 +270,13 @@ pub async fn cancel(
     if let Some(answer) = of_site(&authorized, CallVerb::Cancel, &body).await? {
         return Ok(answer);
     }
-    let (body, raw) = body.read(&authorized);
-    let body = match body {
+    let raw = &body.json;
+    let body = match body.read() {
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
     if upstream::has_task(&authorized, &body.task).await? {
-        return Outcome::above(&authorized, "cancel", &raw, body.requester).await;
+        return Outcome::above(&authorized, "cancel", raw, body.requester).await;
     }
     if body.force {
         let task = body.task.clone();
@@ -297,7 +296,8 @@ pub async fn set(authenticated: Authenticated, body: Body<SetBody>) -> Result<Ou
     if let Some(answer) = of_site(&authorized, CallVerb::Set, &body).await? {
         return Ok(answer);
     }
-    let (body, raw) = body.read(&authorized);
+    let raw = &body.json;
+    let body = body.read();
     let name = body.as_ref().ok().and_then(|body| body.requester.clone());
     points(authorized, ("set", raw), name, body.and_then(SetBody::read)).await
 }
@@ -308,7 +308,8 @@ pub async fn revert(authenticated: Authenticated, body: Body<RevertBody>) -> Res
     if let Some(answer) = of_site(&authorized, CallVerb::Revert, &body).await? {
         return Ok(answer);
     }
-    let (body, raw) = body.read(&authorized);
+    let raw = &body.json;
+    let body = body.read();
     let name = body.as_ref().ok().and_then(|body| body.requester.clone());
     points(authorized, ("revert", raw), name, body.and_then(RevertBody::read)).await
 }
@@ -324,7 +325,7 @@ where
 
 async fn points(
     authorized: Authorized,
-    (verb, raw): (&str, Json),
+    (verb, raw): (&str, &Json),
     name: Option<String>,
     points: Result<Points, String>,
 ) -> Result<Outcome<CallResult>, Problem> {
@@ -336,7 +337,7 @@ async fn points(
         for topic in points.topics() {
             authorized.must(Verb::Command, topic).await?;
         }
-        return Outcome::above(&authorized, verb, &raw, name).await;
+        return Outcome::above(&authorized, verb, raw, name).await;
     }
     let points = match with_points_of_devices(&authorized, points).await? {
         Ok(points) => points,
@@ -375,7 +376,7 @@ pub struct Got {
 /// Last values of many topics.
 pub async fn get(authenticated: Authenticated, body: Body<GetBody>) -> Result<Written<Got>, Problem> {
     let authorized = authenticated.each();
-    let GetBody { topics } = body.read(&authorized).0.map_err(Problem::bad_request)?;
+    let GetBody { topics } = body.read().map_err(Problem::bad_request)?;
     let readable = topics.iter().filter(|topic| authorized.caller.may(Verb::Read, topic));
     upstream::look(&authorized, readable.filter_map(|topic| Topic::new(topic).ok()).collect()).await?;
     let (caller, share) = (authorized.caller.clone(), authorized.share());
@@ -411,7 +412,7 @@ pub async fn override_on(
     body: Body<OverrideBody>,
 ) -> Result<Outcome<OverrideResult>, Problem> {
     let authorized = authenticated.each();
-    let body = body.read(&authorized).0.map_err(Problem::bad_request)?;
+    let body = body.read().map_err(Problem::bad_request)?;
     administers(&authorized, body.pattern.clone()).await?;
     let by = authorized.call(None).by;
     let result = ask(&authorized, move |bus, now, answer| bus.override_on(now, body, &by, answer)).await?;
@@ -424,7 +425,7 @@ pub async fn override_off(
     body: Body<OffBody>,
 ) -> Result<Outcome<OverrideResult>, Problem> {
     let authorized = authenticated.each();
-    let body = body.read(&authorized).0.map_err(Problem::bad_request)?;
+    let body = body.read().map_err(Problem::bad_request)?;
     for pattern in match &body.pattern {
         Some(pattern) => vec![pattern.clone()],
         None => {

@@ -177,7 +177,7 @@ pub fn shown_history_edit(record: EditRecord) -> serde_json::Value {
 /// # Errors
 /// What is wrong with it, and what was expected.
 pub fn history_edit_of(body: serde_json::Value, who: String, now: Timestamp) -> Result<NewEdit, String> {
-    edit_of(tieline_service::json::read_value(body).map_err(|error| error.to_string())?, who, now)
+    edit_of(tieline_service::json::read_value(&body).map_err(|error| error.to_string())?, who, now)
 }
 
 /// A value as points have it.

@@ -19,7 +19,7 @@ use tieline_control::CoordinatorStats;
 use tieline_core::Now;
 use tieline_net::tls::Expiry;
 use tieline_poll::DeviceState;
-use tieline_service::exposition::Exposition;
+use tieline_service::exposition::{Exposition, MEDIA_TYPE};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 
 /// Metrics in the text format of Prometheus.
@@ -27,7 +27,7 @@ pub struct Metrics(String);
 
 impl IntoResponse for Metrics {
     fn into_response(self) -> Response {
-        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        let kind = HeaderValue::from_static(MEDIA_TYPE);
         ([(header::CONTENT_TYPE, kind)], self.0).into_response()
     }
 }

@@ -1,27 +1,12 @@
 //! MQTT clients on the HTTP port: they are told where to go, in their own protocol.
 
 use std::net::SocketAddr;
-use tieline_mqtt::{Connack, Packet, Properties, Property, ReasonCode, Text, Version};
+use tieline_mqtt::refuse_connect;
 
-/// What the HTTP server answers to a first packet, if that is a CONNECT (MQTT 5.0 section 4.11, 3.1.1 section 3.2.2.3).
+/// What the HTTP server answers to a first packet, if that is a CONNECT.
 pub fn mqtt_answer(first: &[u8], mqtt: SocketAddr) -> Option<Vec<u8>> {
-    const NAME: &[u8] = b"\0\x04MQTT";
-    let (kind, rest) = first.split_first()?;
-    // The remaining length takes one byte to four.
-    let level = (1..=4).find_map(|bytes| rest.get(bytes..)?.strip_prefix(NAME)?.first().copied());
-    let level = level.filter(|_| *kind == 0x10)?;
     let words = format!("this is the HTTP address of a Tieline node; its MQTT address is {mqtt}");
-    let (version, reason, properties) = match level {
-        5 => {
-            let server = Property::ServerReference(Text::truncated(&mqtt.to_string()));
-            let all = [server, Property::ReasonString(Text::truncated(&words))];
-            (Version::V5, ReasonCode::UseAnotherServer, all.into_iter().collect())
-        }
-        _ => (Version::V311, ReasonCode::ServerUnavailable, Properties::default()),
-    };
-    let mut answer = Vec::new();
-    let packet = Packet::Connack(Connack { session_present: false, reason, properties });
-    packet.emit(version, &mut answer).ok().map(|_| answer)
+    refuse_connect(first, Some(&mqtt.to_string()), &words)
 }
 
 #[cfg(test)]

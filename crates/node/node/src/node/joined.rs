@@ -1,7 +1,7 @@
 //! The part of a node that is joined to others as a site or as the centre, where it is.
 
 use super::StartError;
-use crate::bus::{Bus, BusHandle, CentreRights, JoinedSites, SiteCalls};
+use crate::bus::{Bus, BusHandle, CentreRights, JoinedSites, SiteCalls, way_to_sites};
 use crate::config::Config;
 use crate::history::Joined;
 use crate::sites::{CallToSite, Role, SitesBoard, SitesParts, SitesThread};
@@ -17,9 +17,6 @@ const SITE_RECORD_BYTES: usize = 512 << 10;
 const RECORD_BYTES: usize = 1 << 20;
 /// The journal of a centre keeps records until their marks are written, which takes a second: more than enough for that.
 const CENTRE_KEPT_BYTES: u64 = 1 << 30;
-
-/// Calls to sites that wait for the thread that sends them: as many as wait for answers.
-const CALLS_MAX: usize = 1024;
 
 /// A site or a centre that has not started.
 pub(super) struct JoinedParts {
@@ -64,7 +61,7 @@ impl JoinedParts {
         let joined = Joined { opened: sender, is_held, kept_bytes, record_bytes };
         let source = HistorySource::new(folder);
         let folder = folder.join(SITES_FOLDER);
-        let (calls, asked) = mpsc::channel(CALLS_MAX);
+        let (calls, asked) = way_to_sites();
         let parts = SitesParts { fabric, role, folder, source, opened, calls: asked, board: Arc::clone(board) };
         Some(Self { parts, joined, calls })
     }

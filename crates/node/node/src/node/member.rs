@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tieline_history::{Replicate, Replication};
+use tieline_history::Replication;
 use tieline_net::Clock;
 use tokio::sync::mpsc;
 
@@ -119,21 +119,18 @@ impl MemberNode {
     /// The folder, an address or a thread cannot be had.
     pub fn apply(&mut self, change: MemberChange) -> Result<(), StartError> {
         match change.0 {
-            ClusterEvent::Elected(log) => self.lead(log),
+            ClusterEvent::Elected(replication) => self.lead(&replication),
             ClusterEvent::Deposed => self.follow(),
         }
     }
 
-    fn lead(&mut self, log: Arc<dyn Replicate>) -> Result<(), StartError> {
-        let (since, folder) = (Instant::now(), self.parts.folder.clone());
+    fn lead(&mut self, replication: &Replication) -> Result<(), StartError> {
+        let since = Instant::now();
         // The folder and the addresses are the node's.
         self.state = State::Neither;
-        let data = |why| StartError::Data { folder: folder.clone(), why };
-        let place = crate::cluster::last_place(&folder, self.config.history.enabled).map_err(data)?;
-        let replication = Replication { log: Some(log), place };
         let node = when_free(|| {
             let board = Some(Arc::clone(&self.parts.board));
-            Node::start_as(&self.config, &folder, Leading { replication: replication.clone(), board })
+            Node::start_as(&self.config, &self.parts.folder, Leading { replication: replication.clone(), board })
         })?;
         tracing::info!(ms = since.elapsed().as_millis(), "this node leads, and serves");
         self.parts.board.note(|seen| (seen.serves, seen.role) = (true, ClusterRole::Leader));

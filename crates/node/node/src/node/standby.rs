@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_mqtt::{Connack, Packet, Properties, Property, ReasonCode, Text, Version};
+use tieline_mqtt::refuse_connect;
 use tieline_net::{Clock, ShardThread};
 use tieline_transport::CertificateCache;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -108,31 +108,13 @@ async fn answer(mut stream: TcpStream, board: &ClusterBoard) -> std::io::Result<
     Ok(())
 }
 
-/// The answer to a CONNECT: where the leader is, or that none is there (MQTT 5.0 section 4.11, 3.1.1 section 3.2.2.3).
+/// The answer to a CONNECT: where the leader is, or that none is there.
 fn refusal(head: &[u8], reference: Option<&str>) -> Option<Vec<u8>> {
-    const NAME: &[u8] = b"\0\x04MQTT";
-    let (kind, rest) = head.split_first()?;
-    // The remaining length takes one byte to four.
-    let level = (1..=4).find_map(|bytes| rest.get(bytes..)?.strip_prefix(NAME)?.first().copied());
-    let level = level.filter(|_| *kind == 0x10)?;
-    let (version, reason, properties) = match (level, reference) {
-        (5, Some(reference)) => {
-            let words = format!("this node is a standby; the leader is at {reference}");
-            let all = [
-                Property::ServerReference(Text::truncated(reference)),
-                Property::ReasonString(Text::truncated(&words)),
-            ];
-            (Version::V5, ReasonCode::UseAnotherServer, all.into_iter().collect())
-        }
-        (5, None) => {
-            let words = Property::ReasonString(Text::truncated("this node is a standby, and no leader is known"));
-            (Version::V5, ReasonCode::ServerUnavailable, std::iter::once(words).collect())
-        }
-        _ => (Version::V311, ReasonCode::ServerUnavailable, Properties::default()),
+    let words = match reference {
+        Some(reference) => format!("this node is a standby; the leader is at {reference}"),
+        None => "this node is a standby, and no leader is known".to_owned(),
     };
-    let mut answer = Vec::new();
-    let packet = Packet::Connack(Connack { session_present: false, reason, properties });
-    packet.emit(version, &mut answer).ok().map(|_| answer)
+    refuse_connect(head, reference, &words)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::Now;
+use tieline_core::{Now, Words as _};
 use tieline_fabric::{Fabric, Request, subject};
 use tieline_net::Clock;
 use tieline_relay::{CallAnswer, CallOutcome, SiteCall};
@@ -83,7 +83,7 @@ async fn take<I: From<SitesReport>>(
 /// The call, where it has come in time.
 fn read(now: Now, request: &Request, board: &SitesBoard) -> Result<(CallVerb, SiteCall), CallAnswer> {
     let refused = |words: &str| not_done(CallOutcome::Refused, words);
-    let verb = request.subject.rsplit('.').next().and_then(CallVerb::from_name);
+    let verb = request.subject.rsplit('.').next().and_then(CallVerb::of_word);
     let verb = verb.ok_or_else(|| refused("this release of the site has no such service"))?;
     let call =
         SiteCall::parse(&request.body).map_err(|error| refused(&format!("the site cannot read the call: {error}")))?;

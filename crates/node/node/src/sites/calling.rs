@@ -4,7 +4,7 @@ use super::calls::{CallToSite, CallVerb};
 use super::{SitesNews, SitesReport};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tieline_core::Refusal;
+use tieline_core::{Refusal, Words as _};
 use tieline_fabric::{Fabric, FabricError, subject};
 use tieline_net::Clock;
 use tieline_relay::{CallAnswer, CallOutcome, SiteCall};
@@ -47,7 +47,7 @@ async fn send(clock: Clock, fabric: Option<Fabric>, call: CallToSite) -> Result<
     let Some(bytes) = (SiteCall { deadline, who, requester, body }).emit() else {
         return refused("malformed", "the request is too long for a call to a site");
     };
-    let subject = match subject::call(&site, verb.name()) {
+    let subject = match subject::call(&site, verb.word()) {
         Ok(subject) => subject,
         Err(error) => return Err(Refusal::new("malformed", error.to_string())),
     };
@@ -64,7 +64,7 @@ async fn send(clock: Clock, fabric: Option<Fabric>, call: CallToSite) -> Result<
 
 fn read(answer: &[u8], verb: CallVerb) -> Result<String, Refusal> {
     let CallAnswer { outcome, body } = CallAnswer::parse(answer).map_err(|error| {
-        let detail = format!("the answer of the site to {} cannot be read: {error}", verb.name());
+        let detail = format!("the answer of the site to {} cannot be read: {error}", verb.word());
         Refusal::unknown("unreadable", detail)
     })?;
     match outcome {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_access::Verb;
-use tieline_core::{Refusal, Timestamp};
+use tieline_core::{Refusal, Timestamp, Words};
 use tokio::sync::oneshot;
 
 /// A site must have the call within this time, or does nothing.
@@ -39,29 +39,17 @@ pub enum CallVerb {
     Cancel,
 }
 
-impl CallVerb {
-    const ALL: [Self; 7] =
-        [Self::Command, Self::Set, Self::Revert, Self::Get, Self::Reserve, Self::Renew, Self::Cancel];
-
-    /// The name of the service of a site, and of the request over MQTT.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::Set => "set",
-            Self::Revert => "revert",
-            Self::Get => "get",
-            Self::Reserve => "reserve",
-            Self::Renew => "renew",
-            Self::Cancel => "cancel",
-        }
-    }
-
-    /// What has this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|verb| verb.name() == name)
-    }
+/// The words are the names of the services of a site, and of the requests over MQTT.
+impl Words for CallVerb {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("command", Self::Command),
+        ("set", Self::Set),
+        ("revert", Self::Revert),
+        ("get", Self::Get),
+        ("reserve", Self::Reserve),
+        ("renew", Self::Renew),
+        ("cancel", Self::Cancel),
+    ];
 }
 
 /// A request for one site.
@@ -353,9 +341,9 @@ mod tests {
 
     #[test]
     fn requests_have_names() {
-        for verb in CallVerb::ALL {
-            assert_eq!(CallVerb::from_name(verb.name()), Some(verb));
+        for (_, verb) in CallVerb::WORDS {
+            assert_eq!(CallVerb::of_word(verb.word()), Some(*verb));
         }
-        assert_eq!(CallVerb::from_name("override_on"), None);
+        assert_eq!(CallVerb::of_word("override_on"), None);
     }
 }

@@ -13,7 +13,7 @@ use tieline_relay::{AppendError, Last, LeadAction, Lease, LeaseError, Writer, Wr
 const KEY: &str = "leader";
 /// An append that is not answered in this time is one whose fate is not known.
 const APPEND_TIMEOUT: Duration = Duration::from_secs(1);
-/// The first word of heartbeats and of a farewell.
+/// The first word of a heartbeat, and of what a leader says when it leaves.
 const BEAT: &str = "beat";
 pub(super) const BYE: &str = "bye";
 
@@ -139,7 +139,7 @@ impl Member {
         });
         match what {
             BEAT => self.lead.handle_heartbeat(now, term),
-            BYE if self.stands => self.lead.handle_farewell(now, term),
+            BYE if self.stands => self.lead.handle_leader_left(now, term),
             _ => {}
         }
     }

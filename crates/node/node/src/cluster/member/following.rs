@@ -3,6 +3,7 @@
 use super::super::ClusterEvent;
 use super::super::board::ClusterRole;
 use super::super::commits::{Commit, Commits};
+use super::super::places::Places;
 use super::super::replica::Replica;
 use super::asking::BYE;
 use super::{Done, Follow, Lead, Member, RETRY, limits};
@@ -11,11 +12,12 @@ use futures_util::stream::StreamExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_fabric::{Entry, FabricError, Reader};
+use tieline_history::Replication;
 use tieline_relay::Writer;
 use tokio::sync::{mpsc, watch};
 
-/// How long a farewell may take.
-const FAREWELL: Duration = Duration::from_millis(500);
+/// How long it may take to say that this node leaves.
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
 impl Member {
     /// Opens the folder as that of a standby.
@@ -104,15 +106,16 @@ impl Member {
         }
     }
 
-    pub(super) fn handle_closed(&mut self, closed: Result<(), String>) {
+    pub(super) fn handle_closed(&mut self, closed: Result<Places, String>) {
         (self.replica, self.reader) = (None, None);
         match (closed, self.follow) {
-            (Ok(()), Follow::Closing) if self.begun.is_some() => {
+            (Ok(places), Follow::Closing) if self.begun.is_some() => {
                 let (sender, commits) = mpsc::unbounded_channel();
                 (self.commits, self.follow) = (Some(commits), Follow::Led);
-                let _ = self.events.send(ClusterEvent::Elected(Arc::new(Commits(sender))));
+                let (log, place) = (Some(Arc::new(Commits(sender)) as _), places.history.unwrap_or_default());
+                let _ = self.events.send(ClusterEvent::Elected(Replication { log, place }));
             }
-            (Ok(()), _) => {
+            (Ok(_), _) => {
                 self.follow = Follow::Opening;
                 self.open();
             }
@@ -161,7 +164,7 @@ impl Member {
         self.lead.handle_resignation(now);
         if let Some(term) = term {
             self.say(BYE, term).await;
-            let _ = tokio::time::timeout(FAREWELL, self.fabric.flush()).await;
+            let _ = tokio::time::timeout(LEAVE_WITHIN, self.fabric.flush()).await;
         }
         self.fail();
         // The folder is closed before the process ends.
