@@ -124,6 +124,16 @@ def test_a_stopped_node_has_the_same_tools(filled, tmp_path):
     assert total(node) == len(rows) + 4000
 
 
+def test_samples_that_are_too_old_are_counted(start_node, tmp_path):
+    node = start_node()
+    source = write(tmp_path / "source.json", samples(["old"], 2) + samples(["new"], 1, begin=int(time.time())))
+    answer = lambda: run("history", "import", source, "--http", node.http)
+    until(lambda: answer() == {"samples": 3, "too_old": 2, "files": 1, "bytes": source.stat().st_size}, answer)
+    told = tieline("history", "import", source, "--http", node.http).stdout
+    assert told.startswith("3 samples of 1 file, ") and "; 2 of them not shown" in told
+    assert (total(node, "old"), total(node, "new")) == (0, 1)
+
+
 def chunks(node):
     return sorted((node.data / "history").glob("*.chunks"))
 

@@ -10,6 +10,7 @@
 
 use crate::chunk::{Origin, SAMPLES_MAX};
 use crate::column::{Column, Sample};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -61,7 +62,7 @@ struct Head {
 impl Head {
     /// What it takes in memory.
     const fn bytes(&self) -> usize {
-        size_of::<(u32, Self)>() + self.column.bytes()
+        size_of::<(u32, Box<Self>, Self)>() + self.column.bytes()
     }
 }
 
@@ -70,7 +71,8 @@ impl Head {
 pub struct Heads {
     limits: HeadLimits,
     window_micros: i64,
-    open: HashMap<u32, Head>,
+    /// A table that grows moves its entries, and has room for twice as many: heads are beside it.
+    open: HashMap<u32, Box<Head>>,
     sealed: VecDeque<Sealed>,
     /// How many of `sealed` are of a topic.
     sealed_of: HashMap<u32, usize>,
@@ -93,13 +95,13 @@ impl Heads {
     pub fn push(&mut self, topic: u32, sample: Sample, sequence: u64) {
         let (time, window) = (sample.time.micros(), |time: i64| time.div_euclid(self.window_micros));
         let ends = |head: &Head| head.column.len() >= SAMPLES_FEW && window(time) > window(head.latest);
-        if self.open.get(&topic).is_some_and(ends) {
+        if self.open.get(&topic).is_some_and(|head| ends(head)) {
             self.seal(topic);
         }
         let bytes = &mut self.bytes;
         let head = self.open.entry(topic).or_insert_with(|| {
             let origin = Origin { first: sequence, last: sequence };
-            let head = Head { column: Column::default(), origin, earliest: time, latest: time };
+            let head = Box::new(Head { column: Column::default(), origin, earliest: time, latest: time });
             *bytes += head.bytes();
             head
         });
@@ -235,7 +237,7 @@ impl Heads {
     fn seal(&mut self, topic: u32) {
         let Some(head) = self.open.remove(&topic) else { return };
         self.bytes -= head.bytes();
-        let Head { mut column, origin, .. } = head;
+        let Head { mut column, origin, .. } = *head;
         column.settle();
         self.bytes_sealed += column.bytes();
         *self.sealed_of.entry(topic).or_insert(0) += 1;

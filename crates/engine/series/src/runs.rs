@@ -33,7 +33,13 @@ impl<T: Copy + PartialEq> Runs<T> {
     pub(crate) fn push_many(&mut self, value: T, count: usize) {
         match self.runs.last_mut() {
             Some((last, length)) if *last == value => *length += count,
-            _ => self.runs.push((value, count)),
+            _ => {
+                // Most have one run, and there are many of them.
+                if self.runs.is_empty() {
+                    self.runs.reserve_exact(1);
+                }
+                self.runs.push((value, count));
+            }
         }
     }
 

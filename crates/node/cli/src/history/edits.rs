@@ -6,7 +6,7 @@ use crate::answer::say;
 use crate::api::now;
 use crate::api::table::{self, Align, plain};
 use crate::{terminal, uri, who};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::{Map, Value as Json, json};
@@ -153,7 +153,7 @@ pub fn edit(args: &EditArgs) -> Result<ExitCode> {
     };
     let mut body = body(&args.topic, kind, &args.time, &args.why);
     if let Some(text) = args.value.as_ref().or(args.insert.as_ref()) {
-        body.insert("v".to_owned(), value_of(text));
+        body.insert("v".to_owned(), value_of(text)?);
     }
     if let Some(quality) = args.quality {
         let word = match quality {
@@ -185,11 +185,15 @@ fn body(topic: &str, kind: EditKind, time: &TimeArgs, why: &str) -> Map<String, 
     body
 }
 
-/// A scalar of JSON; anything else is a text.
-fn value_of(text: &str) -> Json {
+/// A scalar of JSON; anything else is a text, but for what was meant as a number.
+fn value_of(text: &str) -> Result<Json> {
     match serde_json::from_str(text) {
-        Ok(scalar @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_))) => scalar,
-        Ok(Json::Array(_) | Json::Object(_)) | Err(_) => text.into(),
+        Ok(scalar @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_))) => Ok(scalar),
+        Err(_) if text.starts_with(|c: char| c.is_ascii_digit() || "+-.,".contains(c)) => {
+            let quoted = Json::from(text);
+            bail!("the value is {text}, expected a number such as -4.2e3, or a text in quotation marks: '{quoted}'")
+        }
+        Ok(Json::Array(_) | Json::Object(_)) | Err(_) => Ok(text.into()),
     }
 }
 
@@ -349,7 +353,11 @@ mod tests {
             ("open", json!("open")),
             ("[1]", json!("[1]")),
         ] {
-            assert_eq!(value_of(text), expect, "{text}");
+            assert_eq!(value_of(text).unwrap(), expect, "{text}");
+        }
+        for text in ["4,2", "+4", ".5", "1e", "05"] {
+            let told = value_of(text).unwrap_err().to_string();
+            assert!(told.ends_with(&format!("in quotation marks: '\"{text}\"'")), "{told}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::args::ImportArgs;
 use crate::answer::say;
+use crate::api::table::count;
 use crate::progress::{Progress, size};
 use crate::who;
 use anyhow::{Context, Result, anyhow, bail};
@@ -38,7 +39,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode> {
     let total = files.iter().filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum();
     let mut target = Target::open(args)?;
     let mut progress = Progress::new("imported");
-    let (mut samples, mut bytes) = (0, 0);
+    let (mut samples, mut too_old, mut bytes) = (0, 0, 0);
     for path in &files {
         let named = || path.display().to_string();
         let mut rows = tieline_store::import(path).with_context(named)?;
@@ -48,7 +49,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode> {
                 break;
             }
             samples += batch.len();
-            target.store(batch).with_context(named)?;
+            too_old += target.store(batch).with_context(named)?;
             progress.tell(bytes, total);
         }
         bytes += fs::metadata(path).map_or(0, |found| found.len());
@@ -56,8 +57,12 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode> {
     }
     drop(target);
     progress.finish();
-    let words = format!("{samples} samples of {} files, {}", files.len(), size(bytes));
-    say(args.json, &words, &json!({ "samples": samples, "files": files.len(), "bytes": bytes }))?;
+    let (of, from) = (count(samples, "sample"), count(files.len(), "file"));
+    let mut words = format!("{of} of {from}, {}", size(bytes));
+    if too_old > 0 {
+        words.push_str(&format!("; {too_old} of them not shown and removed: they are older than history.keep allows"));
+    }
+    say(args.json, &words, &json!({ "samples": samples, "too_old": too_old, "files": files.len(), "bytes": bytes }))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -99,7 +104,8 @@ impl Target {
         Ok(Self::Folder { writer, last: Seq(0), _lock })
     }
 
-    fn store(&mut self, batch: Vec<Imported>) -> Result<()> {
+    /// Stores samples; how many of them are older than the node keeps any. Which those are, a folder does not say.
+    fn store(&mut self, batch: Vec<Imported>) -> Result<u64> {
         match self {
             Self::Node(client) => send(client, batch),
             Self::Folder { writer, last, .. } => {
@@ -113,7 +119,7 @@ impl Target {
                     match hears.recv()? {
                         Ok(seq) => {
                             *last = seq;
-                            return Ok(());
+                            return Ok(0);
                         }
                         // The store makes room in the journal.
                         Err(NotRecorded::Full) => drop(handle.wait_stored(*last, PATIENCE)),
@@ -126,8 +132,9 @@ impl Target {
     }
 }
 
-/// Sends samples to a node, in as many calls as it takes.
-fn send(client: &HttpClient, batch: Vec<Imported>) -> Result<()> {
+/// Sends samples to a node, in as many calls as it takes; how many are older than it keeps any.
+fn send(client: &HttpClient, batch: Vec<Imported>) -> Result<u64> {
+    let mut too_old = 0;
     let mut rows: Vec<Row> = batch.into_iter().map(Row::from).collect();
     while !rows.is_empty() {
         let weight = |row: &Row| 200 + row.topic.len() + 8 * bytes_of(row);
@@ -141,10 +148,11 @@ fn send(client: &HttpClient, batch: Vec<Imported>) -> Result<()> {
         let rest = rows.split_off(count);
         let mut body = Vec::new();
         export_with(&mut RowPage::from(rows), Format::Json, Extras::KINDS, || true, &mut body)?;
-        let _: Json = client.put("/v1/history", &body, &[("content-type", "application/json")])?;
+        let answer: Json = client.put("/v1/history", &body, &[("content-type", "application/json")])?;
+        too_old += answer["too_old"].as_u64().unwrap_or_default();
         rows = rest;
     }
-    Ok(())
+    Ok(too_old)
 }
 
 const fn bytes_of(row: &Row) -> usize {

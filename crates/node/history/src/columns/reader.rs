@@ -120,6 +120,13 @@ impl HistorySource {
         self.live.edits().counters(&self.data)
     }
 
+    /// How many of some samples are older than what is kept, as it was last looked at: they are never shown.
+    #[must_use]
+    pub fn too_old(&self, samples: &[tieline_journal::Sample]) -> usize {
+        let cutoffs = self.live.cutoffs();
+        samples.iter().filter(|sample| cutoffs.of(&sample.update.topic) > Some(sample.time)).count()
+    }
+
     /// What changes answers now.
     ///
     /// # Errors

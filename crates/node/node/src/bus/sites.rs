@@ -24,19 +24,23 @@ pub struct JoinedSites {
     prefix: String,
     /// Sites that are there, and those that are away.
     up: BTreeMap<Arc<str>, bool>,
-    /// Values of sites, by the number of the topic.
-    shown: Vec<Option<Shown>>,
+    /// What topics have, by their numbers.
+    shown: Vec<Shown>,
     topics: usize,
     /// Values of topics that are this node's own: they were left out.
     own: u64,
 }
 
-#[derive(Clone, Debug)]
-struct Shown {
-    site: Arc<str>,
-    topic: Topic,
-    /// Whether it was marked because its site is away.
-    is_marked: bool,
+/// What a topic has. There are as many as topics: the site is in its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Shown {
+    /// No value of a site.
+    #[default]
+    None,
+    /// The value that its site sent.
+    AsSent,
+    /// That value, marked because its site is away.
+    Marked,
 }
 
 impl JoinedSites {
@@ -55,12 +59,17 @@ impl JoinedSites {
     fn shows(&mut self, id: TopicId, shown: Shown) {
         let at = usize::try_from(id.0).unwrap_or(usize::MAX);
         if self.shown.len() <= at {
-            self.shown.resize(at + 1, None);
+            self.shown.resize(at + 1, Shown::None);
         }
         if let Some(slot) = self.shown.get_mut(at) {
-            self.topics += usize::from(slot.is_none());
-            *slot = Some(shown);
+            self.topics += usize::from(*slot == Shown::None);
+            *slot = shown;
         }
+    }
+
+    fn is_of(&self, topic: &str, site: &str) -> bool {
+        let below = topic.strip_prefix(self.prefix.as_str()).and_then(|below| below.strip_prefix(site));
+        below.is_some_and(|below| below.starts_with('/'))
     }
 }
 
@@ -126,16 +135,16 @@ impl Bus {
         if self.tree.get(&topic).is_some_and(|view| time_of(view.body, view.time) > time) {
             return;
         }
-        let (body, is_marked) = match marked(&body, time).filter(|_| is_away) {
-            Some(point) => (Body::Point(point), true),
-            None => (body, false),
+        let (body, shown) = match marked(&body, time).filter(|_| is_away) {
+            Some(point) => (Body::Point(point), Shown::Marked),
+            None => (body, Shown::AsSent),
         };
         // What has no time of its own is as old as it is.
         let now = if matches!(body, Body::Point(_)) { now } else { Now { utc: time, ..now } };
         self.apply_node(now, topic.clone(), body, true);
         let Some(id) = self.tree.get(&topic).map(|view| view.id) else { return };
         if let Some(sites) = self.sites.as_deref_mut() {
-            sites.shows(id, Shown { site, topic, is_marked });
+            sites.shows(id, shown);
         }
     }
 
@@ -149,11 +158,11 @@ impl Bus {
                 return Step::Done;
             }
             let end = sites.shown.len().min(at + STEP);
-            let is_meant = |shown: &Shown| shown.site == site && shown.is_marked == is_up;
-            let some: Vec<_> =
-                (at..end).filter_map(|at| Some((at, sites.shown.get(at)?.clone().filter(is_meant)?))).collect();
-            for (at, shown) in some {
-                bus.mark_value(now, at, shown, is_up);
+            let meant = if is_up { Shown::Marked } else { Shown::AsSent };
+            let numbers = (at..end).filter(|at| sites.shown.get(*at) == Some(&meant));
+            let some: Vec<TopicId> = numbers.filter_map(|at| u32::try_from(at).ok()).map(TopicId).collect();
+            for topic in some {
+                bus.mark_value(now, topic, &site, is_up);
             }
             at = end;
             let is_over = bus.sites.as_deref().is_none_or(|sites| at >= sites.shown.len());
@@ -162,12 +171,12 @@ impl Bus {
         self.ask_on(&USER.into(), Box::new(ask));
     }
 
-    fn mark_value(&mut self, now: Now, at: usize, shown: Shown, is_up: bool) {
-        let id = TopicId(u32::try_from(at).unwrap_or(u32::MAX));
+    fn mark_value(&mut self, now: Now, id: TopicId, site: &str, is_up: bool) {
+        let Some((view, sites)) = self.tree.view(id).zip(self.sites.as_deref_mut()) else { return };
         // The number may be another topic's by now.
-        let view = self.tree.view(id).filter(|view| *view.topic == shown.topic);
-        let slot = self.sites.as_deref_mut().and_then(|sites| sites.shown.get_mut(at));
-        let Some((view, slot)) = view.zip(slot) else { return };
+        if !sites.is_of(view.topic, site) || self.ownership.is_of_device(view.topic) {
+            return;
+        }
         let point = match (is_up, view.body) {
             (false, body) => marked(body, view.time),
             (true, Body::Point(point)) => {
@@ -176,8 +185,9 @@ impl Bus {
             (true, Body::Published(_) | Body::Opaque(_)) => None,
         };
         let Some(point) = point else { return };
-        *slot = Some(Shown { is_marked: !is_up, ..shown.clone() });
-        self.apply_node(now, shown.topic, Body::Point(point), true);
+        let topic = view.topic.clone();
+        sites.shows(id, if is_up { Shown::AsSent } else { Shown::Marked });
+        self.apply_node(now, topic, Body::Point(point), true);
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Stored {
     status: Done,
     /// Samples that are in the history now
     samples: usize,
+    /// Samples of those that are older than `history.keep` allows: they are not shown, and removed
+    too_old: usize,
 }
 
 /// Stores samples; each that is there already counts once.
@@ -75,7 +77,7 @@ pub async fn import(
     }
     let count = samples.len();
     if count == 0 {
-        return Ok(Answer(Stored { status: Done::Ok, samples: 0 }));
+        return Ok(Answer(Stored { status: Done::Ok, samples: 0, too_old: 0 }));
     }
     let (who, about) = (authorized.who(), describe(&samples));
     let handle = authorized.app.bus.call(move |bus, now| {
@@ -87,6 +89,7 @@ pub async fn import(
     });
     let off = || Problem::unavailable("history is off or cannot be opened");
     let handle = handle.await?.ok_or_else(off)?;
+    let too_old = super::history::source(&authorized.app)?.too_old(&samples);
     let (told, hears) = oneshot::channel();
     handle.submit(samples, Box::new(move |stored| drop(told.send(stored))));
     match hears.await.unwrap_or(Err(NotRecorded::Closed)) {
@@ -94,7 +97,7 @@ pub async fn import(
             // Who imports much waits for the store, not for a journal that is full.
             let waited = tokio::task::spawn_blocking(move || handle.wait_stored(seq, READABLE));
             waited.await.map_err(|error| Problem::unavailable(error.to_string()))?;
-            Ok(Answer(Stored { status: Done::Ok, samples: count }))
+            Ok(Answer(Stored { status: Done::Ok, samples: count, too_old }))
         }
         Err(error @ (NotRecorded::Full | NotRecorded::DiskFull)) => {
             Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, error.to_string()))

@@ -4,6 +4,7 @@ use super::board::{CentreSeen, SiteRow, SitesBoard};
 use super::calling::{SharedFabric, send_calls};
 use super::loaded::{load_marks, load_values};
 use super::marks::{self, Marks};
+use super::names::Names;
 use super::served::serve;
 use super::told::{self, Told};
 use super::values::Values;
@@ -27,8 +28,10 @@ use tokio::sync::{mpsc, oneshot};
 const MARKS: &str = "marks";
 /// Bytes of records of all sites that wait.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// Topics of a site whose names are kept; beyond, they are made again.
-const NAMES_MAX: usize = 1 << 16;
+/// Bytes of records of a transaction. Samples take ten times as much in memory while they are stored, however many sites there are.
+const TRANSACTION_BYTES_MAX: usize = 1 << 20;
+/// Topics of a transaction that room is kept for between transactions.
+const ROOM_KEPT: usize = 4096;
 const TICK: Duration = Duration::from_millis(500);
 /// How often marks are written, and what is shown of sites published.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
@@ -103,8 +106,7 @@ struct Centre {
     shown_at: Option<Instant>,
     receiver: Receiver<Request>,
     decoder: Decoder,
-    /// Topics here, by site and the topic there.
-    names: HashMap<Arc<str>, HashMap<Topic, Topic>>,
+    names: HashMap<Arc<str>, Names>,
     sites: BTreeMap<Arc<str>, SiteRow>,
     /// What is at the disk: the parts, and the newest values of each topic.
     parts: Vec<Part>,
@@ -129,6 +131,7 @@ impl Centre {
             // Live and back-fill.
             stream_bytes_max: config.site_bytes_max / 2,
             waiting_max: config.requests_max,
+            transaction_bytes_max: TRANSACTION_BYTES_MAX,
             ..ReceiverLimits::default()
         });
         receiver.handle_marks(marks.all());
@@ -250,10 +253,9 @@ impl Centre {
     /// The samples of a batch, with the topics that they have here.
     fn samples_of(&mut self, part: &Part) -> Vec<Sample> {
         let Self { decoder, names, newest, config, unreadable, .. } = self;
-        let names = names.entry(Arc::clone(&part.site)).or_default();
-        if names.len() > NAMES_MAX {
-            names.clear();
-        }
+        let names = names
+            .entry(Arc::clone(&part.site))
+            .or_insert_with(|| Names::new(format!("{}{}/", config.prefix, part.site)));
         let mut samples = Vec::new();
         for record in part.records.iter() {
             let Ok(found) = decoder.decode(&record) else {
@@ -261,17 +263,9 @@ impl Centre {
                 continue;
             };
             for mut sample in found {
-                let topic = match names.get(&sample.update.topic) {
-                    Some(topic) => topic.clone(),
-                    None => {
-                        let Ok(topic) = Topic::new(&format!("{}{}/{}", config.prefix, part.site, sample.update.topic))
-                        else {
-                            *unreadable += 1;
-                            continue;
-                        };
-                        names.insert(sample.update.topic.clone(), topic.clone());
-                        topic
-                    }
+                let Ok(topic) = names.here(&sample.update.topic) else {
+                    *unreadable += 1;
+                    continue;
                 };
                 sample.update.topic = topic.clone();
                 let is_newest = newest.get(&topic).is_none_or(|(_, time, _)| *time <= sample.time);
@@ -310,6 +304,7 @@ impl Centre {
             for (topic, (site, time, body)) in self.newest.drain() {
                 self.values.put(&site, topic, time, body);
             }
+            self.newest.shrink_to(ROOM_KEPT);
             self.receiver.handle_stored(now)
         } else {
             tracing::warn!("history does not take what sites send: they are told to send it later");

@@ -31,6 +31,7 @@ mod files;
 mod loaded;
 #[cfg(feature = "fabric")]
 mod marks;
+mod names;
 #[cfg(feature = "fabric")]
 mod numbers;
 #[cfg(feature = "fabric")]

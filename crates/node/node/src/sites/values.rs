@@ -8,6 +8,8 @@ use tieline_core::{Body, Timestamp, Topic};
 
 /// Values of one report.
 const REPORT_MAX: usize = 512;
+/// Room for so many is kept where nothing waits.
+const ROOM_KEPT: usize = 4096;
 
 /// What waits.
 #[derive(Debug, Default)]
@@ -45,6 +47,9 @@ impl Values {
             let (site, time, body) = self.values.remove(&topic)?;
             Some(SitesNews::Value { site, topic, time, body })
         }));
+        if self.values.is_empty() {
+            self.values.shrink_to(ROOM_KEPT);
+        }
         taken
     }
 }
