@@ -370,7 +370,7 @@ impl World {
         Ok(())
     }
 
-    #[expect(clippy::print_stdout, reason = "a run is told to whoever asked for it")]
+    #[expect(clippy::print_stdout, reason = "a run is printed where that is asked for")]
     fn note(&self, words: &str) {
         if self.tells {
             println!("{:9.3} {words}", self.shard.now().mono.since(tieline_core::Instant::ZERO).as_secs_f64());
