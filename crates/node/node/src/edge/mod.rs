@@ -19,7 +19,7 @@ mod link;
 mod way;
 
 pub use chain::NODES_TOPIC;
-pub use way::{GivenWay, Way};
+pub use way::{GivenWay, MakeConnection, Way};
 
 use crate::config::EdgeConfig;
 use bytes::Bytes;

@@ -6,6 +6,9 @@ use std::io;
 use std::sync::Arc;
 use tieline_net::{Connection, Counters, Target, open};
 
+/// Makes a connection with an address.
+pub type MakeConnection = Box<dyn Fn(&str) -> io::Result<Connection>>;
+
 /// The way to the upstream.
 pub enum Way {
     /// The network of the machine.
@@ -16,8 +19,8 @@ pub enum Way {
 
 /// Connections that somebody else makes.
 pub struct GivenWay {
-    /// Makes a connection with an address.
-    pub connect: Box<dyn Fn(&str) -> io::Result<Connection>>,
+    /// Makes one.
+    pub connect: MakeConnection,
     /// Where random numbers begin: the same number is the same run.
     pub seed: u64,
 }

@@ -10,12 +10,11 @@ use crate::bus::{Bus, BusHandle, KeptLimits, SharedBus};
 use crate::config::Config;
 use crate::control::Commands;
 use crate::control::audit::AuditLog;
-use crate::edge::GivenWay;
+use crate::edge::{GivenWay, MakeConnection};
 use crate::history::Recorder;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -81,7 +80,7 @@ impl InProcessBroker {
         shard: &Rc<Shard>,
         config: &Config,
         folder: &Path,
-        (connect, seed): (Box<dyn Fn(&str) -> io::Result<Connection>>, u64),
+        (connect, seed): (MakeConnection, u64),
     ) -> Result<Self, StartError> {
         Self::start(shard, config, folder, Some(GivenWay { connect, seed }))
     }
