@@ -56,7 +56,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["gen", "--check"] => generate(root, true),
         ["sim", "--seed", seed] => sim::one(seed.parse().context("a seed is a number")?),
         ["sim", "bus", rest @ ..] => sim::bus(root, rest),
-        ["sim", rest @ ["edges", ..]] => sim::bus(root, rest),
+        ["sim", "edges", rest @ ..] => sim::bus(root, &[&["edges"], rest].concat()),
         ["sim", "--seeds", seeds] => sim::many(seeds.parse().context("how many is a number")?),
         ["fuzz", target, rest @ ..] => fuzz::run(root, target, rest),
         ["counts"] => counts::run(root, false),
