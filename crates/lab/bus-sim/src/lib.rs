@@ -36,10 +36,13 @@
 //! Read first: `world.rs`.
 
 mod defect;
+pub mod edges;
 mod invariants;
 mod link;
+mod node;
 mod publisher;
 mod rights;
+pub mod scale;
 mod subscriber;
 #[cfg(test)]
 mod timers;

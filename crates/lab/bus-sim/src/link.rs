@@ -37,6 +37,8 @@ struct Direction {
     choices: Choices,
     flights: VecDeque<(Instant, Vec<u8>)>,
     bytes: usize,
+    /// Bytes that were sent so far.
+    sent: u64,
     /// When the last byte arrives.
     last: Instant,
     /// Nothing arrives before.
@@ -56,6 +58,7 @@ impl Direction {
             choices: Choices::seeded(seed),
             flights: VecDeque::new(),
             bytes: 0,
+            sent: 0,
             last: now,
             held_until: now,
             swallows: false,
@@ -90,6 +93,12 @@ impl Link {
         };
         let (broker, client) = (end(0), end(1));
         (Self(directions), broker.into(), client.into())
+    }
+
+    /// Bytes that were sent to the client so far.
+    #[must_use]
+    pub fn sent_to_client(&self) -> u64 {
+        lock(&self.0)[1].sent
     }
 
     /// It breaks, and both ends learn of it.
@@ -199,6 +208,7 @@ impl Carrier for End {
         self.trace.add(self.began.elapsed(), (self.number, self.reads == 1), &bytes[..count]);
         direction.flights.push_back((direction.last, bytes[..count].to_vec()));
         direction.bytes += count;
+        direction.sent += count as u64;
         direction.reader.take().into_iter().for_each(Waker::wake);
         Ok(count)
     }

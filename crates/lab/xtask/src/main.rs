@@ -22,13 +22,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [bus] --seed N | sim [bus] --seeds N
+    "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [bus|edges] --seed N | sim [bus|edges] --seeds N
        | fuzz TARGET [--inputs N] [--seed N] [--seeds FOLDER] [--input N] | counts [--accept]
   tidy   rooms, file length, names, tests, links
   deny   licences, banned crates, sources and known weaknesses of dependencies (deny.toml, advisories.toml)
   advisories  renews advisories.toml from a clone of https://github.com/rustsec/advisory-db
   gen    writes the generated files; --check says whether they are up to date
-  sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, or of a bus and its clients
+  sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, of a bus and its clients, or of edges
   fuzz   gives changed seeds to the fuzz targets whose names begin so, or to all, a million each or --inputs; --seeds names a
          folder with the corpus of a fuzzer, one folder a target; --input runs one input alone
   counts compares the instructions of hot paths with crates/lab/counts/counts.toml; --accept writes them there";
@@ -56,6 +56,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["gen", "--check"] => generate(root, true),
         ["sim", "--seed", seed] => sim::one(seed.parse().context("a seed is a number")?),
         ["sim", "bus", rest @ ..] => sim::bus(root, rest),
+        ["sim", "edges", rest @ ..] => sim::bus(root, &[&["edges"], rest].concat()),
         ["sim", "--seeds", seeds] => sim::many(seeds.parse().context("how many is a number")?),
         ["fuzz", target, rest @ ..] => fuzz::run(root, target, rest),
         ["counts"] => counts::run(root, false),

@@ -7,17 +7,17 @@
 use super::chain::Chain;
 use super::desk::{Desk, Front, Upward};
 use super::inbox::Inbox;
+use super::way::Way;
 use super::{EdgeCounters, EdgeInput, EdgeReport};
 use crate::config::{EdgeConfig, Upstream};
 use std::cell::RefCell;
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_mqtt::{Binary, ClientConfig, ClientSession, Text};
 use tieline_net::tls::ClientTls;
-use tieline_net::{Backoff, ClientSide, Closed, ConnectOver, Jitter, Limits, Session, Shard, Target, TlsConnect, open};
+use tieline_net::{Backoff, ClientSide, Closed, ConnectOver, Jitter, Limits, Session, Shard, Target, TlsConnect};
 use tokio::sync::mpsc;
 
 /// Bytes that the socket may refuse at once: the largest packet, and what was written along with it.
@@ -33,14 +33,14 @@ const STEADY: Duration = Duration::from_secs(10);
 pub async fn run<I: From<EdgeReport> + Send + 'static>(
     shard: Rc<Shard>,
     config: EdgeConfig,
-    counters: Arc<EdgeCounters>,
+    (way, counters): (Way, Arc<EdgeCounters>),
     mut asked: mpsc::Receiver<EdgeInput>,
     reports: mpsc::Sender<I>,
 ) {
     let limits = Limits { unsent_bytes_max: UNSENT_BYTES_MAX, ..Limits::default() };
     let session = Session::new(&shard, ClientSession::new(session_config(&config)), limits);
     let inbox = Rc::new(RefCell::new(Inbox::new(Arc::clone(&counters))));
-    let chain = Chain::new(&config.node_name, RandomState::new().hash_one(1));
+    let chain = Chain::new(&config.node_name, way.number(1));
     let desk = Rc::new(RefCell::new(Desk::new(&inbox, counters, config.topics.clone(), chain)));
     tokio::task::spawn_local(hand_over(session.clone(), inbox, reports));
     let (of, clerk) = (session.clone(), Rc::clone(&desk));
@@ -51,7 +51,7 @@ pub async fn run<I: From<EdgeReport> + Send + 'static>(
         }
         of.close();
     });
-    keep(&session, &config, &desk).await;
+    keep(&session, &config, &way, &desk).await;
 }
 
 /// Hands over what came, as fast as the bus takes it.
@@ -68,15 +68,15 @@ async fn hand_over<I: From<EdgeReport>>(session: Upward, inbox: Rc<RefCell<Inbox
     }
 }
 
-async fn keep(session: &Upward, config: &EdgeConfig, desk: &Rc<RefCell<Desk>>) {
+async fn keep(session: &Upward, config: &EdgeConfig, way: &Way, desk: &Rc<RefCell<Desk>>) {
     let backoff = Backoff { first: config.retry_max / FIRST_WAIT, max: config.retry_max };
-    let mut jitter = Jitter::new(RandomState::new().hash_one(0));
+    let mut jitter = Jitter::new(way.number(0));
     let mut failures = 0;
     loop {
         for upstream in &config.upstreams {
             desk.borrow_mut().tries(upstream.to_string());
             let began = session.shard().now().mono;
-            let why = match attempt(session, config, upstream, desk).await {
+            let why = match attempt(session, config, (way, upstream), desk).await {
                 Ok(Closed::Owner) | Err(None) => return,
                 Ok(why) => why.to_string(),
                 Err(Some(why)) => why,
@@ -100,7 +100,7 @@ async fn keep(session: &Upward, config: &EdgeConfig, desk: &Rc<RefCell<Desk>>) {
 async fn attempt(
     session: &Upward,
     config: &EdgeConfig,
-    upstream: &Upstream,
+    (way, upstream): (&Way, &Upstream),
     desk: &Rc<RefCell<Desk>>,
 ) -> Result<Closed, Option<String>> {
     let mut front = Front(Rc::clone(desk));
@@ -108,7 +108,7 @@ async fn attempt(
     let credentials = credentials(config).map_err(Some)?;
     session.with(|m, _| m.set_credentials(credentials.0, credentials.1));
     let counters = Arc::clone(session.shard().counters());
-    let opened = session.idle(open(&target, &counters), &mut front).await.map_err(|_| None)?;
+    let opened = session.idle(way.open(&target, &counters), &mut front).await.map_err(|_| None)?;
     let connection = opened.map_err(|error| Some(error.to_string()))?;
     Ok(session.run(connection, &mut front).await)
 }

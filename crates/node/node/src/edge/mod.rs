@@ -16,17 +16,20 @@ mod chain;
 mod desk;
 mod inbox;
 mod link;
+mod way;
 
 pub use chain::NODES_TOPIC;
+pub use way::{GivenWay, MakeConnection, Way};
 
 use crate::config::EdgeConfig;
 use bytes::Bytes;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tieline_core::{Body, Filter, Topic};
 use tieline_delta::ReadyDelta;
 use tieline_mqtt::{Message, Qos, ReasonCode};
-use tieline_net::{Clock, Counters, ShardThread};
+use tieline_net::{Clock, Counters, Shard, ShardThread};
 use tokio::sync::mpsc;
 
 /// Answers to what has this response topic go to the client that asked, and to nobody else. It needs no subscription, and no
@@ -183,6 +186,18 @@ impl EdgeCounters {
     }
 }
 
+/// Keeps the connection to the upstream as a task of the present thread, until the bus is gone.
+pub fn run_here<I: From<EdgeReport> + Send + 'static>(
+    shard: Rc<Shard>,
+    (config, way): (&EdgeConfig, Way),
+    handle: &EdgeHandle,
+    asked: mpsc::Receiver<EdgeInput>,
+    reports: mpsc::Sender<I>,
+) {
+    let way = (way, Arc::clone(&handle.counters));
+    tokio::task::spawn_local(link::run(shard, config.clone(), way, asked, reports));
+}
+
 /// The thread of an edge. Dropping it says nothing to the upstream and ends it.
 #[derive(Debug)]
 pub struct EdgeThread(ShardThread);
@@ -220,7 +235,7 @@ impl EdgeThread {
         reports: mpsc::Sender<I>,
     ) -> std::io::Result<Self> {
         let (config, counters) = (config.clone(), Arc::clone(&handle.counters));
-        let body = move |shard| link::run(shard, config, counters, asked, reports);
+        let body = move |shard| link::run(shard, config, (Way::Network, counters), asked, reports);
         ShardThread::spawn("edge", clock, Arc::clone(&handle.sockets), body).map(Self)
     }
 

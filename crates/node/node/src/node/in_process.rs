@@ -1,6 +1,7 @@
 //! An in-process broker: a bus and its MQTT broker on the present thread, without listening sockets. Clients connect
 //! over connections that the caller provides.
 
+use super::upstream::EdgeParts;
 use super::{StartError, socket_shards, views_of};
 use crate::access::Guard;
 use crate::broker::Broker;
@@ -9,6 +10,7 @@ use crate::bus::{Bus, BusHandle, KeptLimits, SharedBus};
 use crate::config::Config;
 use crate::control::Commands;
 use crate::control::audit::AuditLog;
+use crate::edge::{GivenWay, MakeConnection};
 use crate::history::Recorder;
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -67,6 +69,28 @@ impl InProcessBroker {
     /// # Errors
     /// There is no thread for the audit log, whose file would be in `folder`; or the views cannot live together.
     pub fn open(shard: &Rc<Shard>, config: &Config, folder: &Path) -> Result<Self, StartError> {
+        Self::start(shard, config, folder, None)
+    }
+
+    /// Starts the broker of an edge, whose connections with its upstream are given to it.
+    ///
+    /// # Errors
+    /// As of [`Self::open`].
+    pub fn open_edge(
+        shard: &Rc<Shard>,
+        config: &Config,
+        folder: &Path,
+        (connect, seed): (MakeConnection, u64),
+    ) -> Result<Self, StartError> {
+        Self::start(shard, config, folder, Some(GivenWay { connect, seed }))
+    }
+
+    fn start(
+        shard: &Rc<Shard>,
+        config: &Config,
+        folder: &Path,
+        upstream: Option<GivenWay>,
+    ) -> Result<Self, StartError> {
         let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
         let (handle, inputs) = BusHandle::new();
         let commands = Commands::new(config, [], audit, handle.tells()).map_err(StartError::Control)?;
@@ -81,6 +105,10 @@ impl InProcessBroker {
             bus.set_views(views);
         }
         bus.set_rules(config.topics.clone(), mqtt.series_bytes_max);
+        if let Some((parts, way)) = EdgeParts::of(&config.edge).zip(upstream) {
+            bus.set_mirror(parts.mirror());
+            parts.start_here(shard, &handle, way);
+        }
         let bus = Rc::new(RefCell::new(bus));
         let sockets = SocketShards::local(shard, socket_shards(config.node.workers), STALL);
         let broker = Rc::new(Broker::new(Vec::new(), mqtt, Box::default(), sockets.into()));

@@ -3,8 +3,9 @@
 use super::StartError;
 use crate::bus::{BusHandle, Mirror};
 use crate::config::EdgeConfig;
-use crate::edge::{EdgeHandle, EdgeInput, EdgeThread};
-use tieline_net::Clock;
+use crate::edge::{EdgeHandle, EdgeInput, EdgeThread, GivenWay, Way, run_here};
+use std::rc::Rc;
+use tieline_net::{Clock, Shard};
 use tokio::sync::mpsc;
 
 /// An edge that has not started.
@@ -33,5 +34,12 @@ impl EdgeParts {
         let Self { config, handle, asked } = self;
         let [_, monitoring, _] = bus.lanes();
         EdgeThread::start(&config, clock, &handle, asked, monitoring).map_err(StartError::Thread)
+    }
+
+    /// The same as a task of the present thread, over connections that it is given.
+    pub(super) fn start_here(self, shard: &Rc<Shard>, bus: &BusHandle, way: GivenWay) {
+        let Self { config, handle, asked } = self;
+        let [_, monitoring, _] = bus.lanes();
+        run_here(Rc::clone(shard), (&config, Way::Given(way)), &handle, asked, monitoring);
     }
 }
