@@ -1,37 +1,56 @@
-//! The parts of an edge, where the node is one: its thread, and its place on the bus.
+//! The parts of an edge, where the node is one: a thread for each session, and their places on the bus.
 
 use super::StartError;
 use crate::bus::{BusHandle, Mirror};
-use crate::config::EdgeConfig;
-use crate::edge::{EdgeHandle, EdgeInput, EdgeThread};
-use tieline_net::Clock;
+use crate::config::{EdgeConfig, UpstreamConfig};
+use crate::edge::{EdgeHandle, EdgeInput, EdgeLink, EdgeThread, node_of};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_net::{Clock, Counters};
 use tokio::sync::mpsc;
 
 /// An edge that has not started.
 pub(super) struct EdgeParts {
-    config: EdgeConfig,
-    handle: EdgeHandle,
-    asked: mpsc::Receiver<EdgeInput>,
+    links: Vec<(EdgeLink, EdgeHandle, mpsc::Receiver<EdgeInput>)>,
+    linger: Duration,
+    sockets: Arc<Counters>,
 }
 
 impl EdgeParts {
-    /// The parts, where the configuration has an upstream.
+    /// The parts, where the configuration has upstreams.
     pub(super) fn of(config: &Option<EdgeConfig>) -> Option<Self> {
-        let config = config.clone()?;
-        let (handle, asked) = EdgeHandle::new();
-        Some(Self { config, handle, asked })
+        let EdgeConfig { node_name, upstreams, linger, retry_max, silence } = config.clone()?;
+        let node = node_of(&node_name, RandomState::new().hash_one(1));
+        let sockets = Arc::<Counters>::default();
+        let link = |(at, (upstream, is_urgent))| {
+            let (handle, asked) = EdgeHandle::new(&sockets);
+            (EdgeLink { at, upstream, is_urgent, node: node.clone(), retry_max, silence }, handle, asked)
+        };
+        let links = upstreams.iter().flat_map(UpstreamConfig::sessions).enumerate().map(link).collect();
+        Some(Self { links, linger, sockets })
     }
 
-    /// What the bus has of it.
-    pub(super) fn mirror(&self) -> Mirror {
-        let EdgeConfig { topics, keep, linger, .. } = &self.config;
-        Mirror::new(topics.clone(), keep, *linger, self.handle.clone())
+    /// What the sockets of all upstreams count.
+    pub(super) fn sockets(&self) -> Arc<Counters> {
+        Arc::clone(&self.sockets)
     }
 
-    /// Starts the thread; its news goes to the bus.
-    pub(super) fn start(self, clock: Clock, bus: &BusHandle) -> Result<EdgeThread, StartError> {
-        let Self { config, handle, asked } = self;
-        let [_, monitoring, _] = bus.lanes();
-        EdgeThread::start(&config, clock, &handle, asked, monitoring).map_err(StartError::Thread)
+    /// What the bus has of them.
+    pub(super) fn mirrors(&self) -> Vec<Mirror> {
+        let mirror = |(link, handle, _): &(EdgeLink, EdgeHandle, _)| {
+            Mirror::new(&link.upstream, &link.node, self.linger, handle.clone())
+        };
+        self.links.iter().map(mirror).collect()
+    }
+
+    /// Starts the threads; their news go to the bus.
+    pub(super) fn start(self, clock: Clock, bus: &BusHandle) -> Result<Vec<EdgeThread>, StartError> {
+        let [protection, monitoring, _] = bus.lanes();
+        let start = |(link, handle, asked): (EdgeLink, EdgeHandle, _)| {
+            let lane = if link.is_urgent { &protection } else { &monitoring };
+            EdgeThread::start(link, clock, &handle, asked, lane.clone())
+        };
+        self.links.into_iter().map(start).collect::<Result<_, _>>().map_err(StartError::Thread)
     }
 }
