@@ -340,7 +340,7 @@ def test_a_circle_of_upstreams_is_opened_by_one_of_its_nodes(tmp_path):
                 assert link(opened)["why"].count("test") == 4, link(opened)
                 assert "the upstreams form a circle" in tieline("status", "--http", opened.http).stdout
                 assert any("form a circle" in detail for detail in opened.request("/healthz")[1]["detail"])
-                assert 'tieline_edge_link{state="circle"} 1' in opened.request("/metrics")[1]
+                assert 'tieline_edge_link{upstream="upstream",state="circle"} 1' in opened.request("/metrics")[1]
                 assert opened.request("/v1/publish", {"topic": "plant/x", "payload": 1})[0] == 503
                 way.cut()
                 until(lambda: states() == ["away", "up", "up"], states)
@@ -646,7 +646,7 @@ loopback = "closed"
             with wrong_upstream(tmp_path, name, upstream, more) as edge:
                 seen = wait_for_link(edge, "away")
                 assert words in seen["why"], (name, seen)
-                assert 'tieline_edge_link{state="up"} 0' in edge.request("/metrics")[1]
+                assert 'tieline_edge_link{upstream="upstream",state="up"} 0' in edge.request("/metrics")[1]
         for name, upstream, more in (
             ("right", edge_of(core), credentials % "right"),
             ("right_tls", tls, f'authorities = "{authority.file}"\n' + credentials % "right"),
@@ -703,7 +703,7 @@ def test_a_delta_goes_on_as_it_came(core, edge):
         differing = [pair for pair in zip(sent, passed) if pair[0] != pair[1]]
         assert len(differing) <= 4, differing
     seen = edge.request("/metrics")[1]
-    assert 'tieline_edge_values_total{form="delta"}' in seen
+    assert 'tieline_edge_values_total{upstream="upstream",form="delta"}' in seen
 
 
 def test_the_upstream_serves_the_edge_and_not_its_clients(core, edge):

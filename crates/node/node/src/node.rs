@@ -39,6 +39,7 @@ use http_thread::{listen_http, start_http};
 use joined::{JoinedOnBus, JoinedParts};
 use member::Leading;
 use std::cell::RefCell;
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
@@ -64,7 +65,7 @@ const CLIENT_SUBSCRIPTIONS_MAX: usize = 100_000;
 pub struct Node {
     // In the order in which they stop: what brings work in goes first.
     http_thread: ShardThread,
-    edge: Option<EdgeThread>,
+    edges: Vec<EdgeThread>,
     sites: Option<SitesThread>,
     door: Option<centre::Door>,
     reloader: Arc<Reloader>,
@@ -104,7 +105,7 @@ impl Node {
     #[expect(clippy::too_many_lines, reason = "it names each part of a node once, in the order in which they start")]
     pub(crate) fn start_as(config: &Config, folder: &Path, leading: Leading) -> Result<Self, StartError> {
         let ((bus, inputs), clock, board) = (BusHandle::new(), Clock::start(), Arc::default());
-        let (edge, sites) = (EdgeParts::of(&config.edge), JoinedParts::of(config, folder, &board));
+        let (edge, sites) = (EdgeParts::of(&config.edge, RandomState::new().hash_one(1)), JoinedParts::of(config, folder, &board));
         let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, source, history, traces, positions } =
             open_data(config, folder, (clock, &bus), sites.as_ref().map(JoinedParts::joined), &leading.replication)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
@@ -132,7 +133,7 @@ impl Node {
             rules: config.topics.clone(),
             pending: (opened, image),
             wall: wall.clone(),
-            shown: (edge.as_ref().map(EdgeParts::mirror), sites.as_ref().map(JoinedParts::on_bus)),
+            shown: (edge.as_ref().map(EdgeParts::mirrors).unwrap_or_default(), sites.as_ref().map(JoinedParts::on_bus)),
             sockets: socket_shards(config.node.workers),
             cluster: leading.board.clone(),
         };
@@ -154,6 +155,7 @@ impl Node {
             traces: traces.clone(),
             tls: Arc::clone(&certificates),
             is_edge: config.edge.is_some(),
+            edge: edge.as_ref().map(EdgeParts::sockets),
             sites: board,
             cluster: leading.board,
         };
@@ -176,11 +178,11 @@ impl Node {
         };
         let http_thread = start_http(config, clock, listener, app)?;
         start_field(&bus, reloader.shards(), change.shards, shards)?;
-        let edge = edge.map(|parts| parts.start(clock, &bus)).transpose()?;
+        let edges = edge.map(|parts| parts.start(clock, &bus)).transpose()?.unwrap_or_default();
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
         Ok(Self {
             http_thread,
-            edge,
+            edges,
             sites,
             door,
             reloader,
@@ -201,7 +203,7 @@ impl Node {
         ended("bus", self.bus_thread.is_finished())
             .or(ended("http", self.http_thread.is_finished()))
             .or(ended("door", self.door.as_ref().is_some_and(centre::Door::is_finished)))
-            .or(ended("edge", self.edge.as_ref().is_some_and(EdgeThread::is_finished)))
+            .or(ended("edge", self.edges.iter().any(EdgeThread::is_finished)))
             .or(ended("sites", self.sites.as_ref().is_some_and(SitesThread::is_finished)))
             .or(ended("field", self.reloader.shards().has_ended()))
     }
@@ -410,8 +412,8 @@ struct Binding {
     rules: Vec<TopicRule>,
     pending: (Option<Opened>, Image),
     wall: WallClock,
-    /// Topics of an upstream, and of sites.
-    shown: (Option<Mirror>, Option<JoinedOnBus>),
+    /// Topics of upstreams, and of sites.
+    shown: (Vec<Mirror>, Option<JoinedOnBus>),
     /// Threads for the sockets of its clients.
     sockets: usize,
     /// What is shown of the core that it leads.
@@ -432,7 +434,7 @@ fn start_bus(
         let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, .. } =
             binding;
         let Binding {
-            views, derived, pending: (opened, image), wall, shown: (mirror, sites), sockets, cluster, ..
+            views, derived, pending: (opened, image), wall, shown: (mirrors, sites), sockets, cluster, ..
         } = binding;
         let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
             Ok(bound) => bound,
@@ -463,9 +465,7 @@ fn start_bus(
         if let Some(authenticator) = authenticator {
             bus.set_guard(Guard::new(&authenticator));
         }
-        if let Some(mirror) = mirror {
-            bus.set_mirror(mirror);
-        }
+        bus.set_mirrors(mirrors);
         if let Some(sites) = sites {
             sites.put(&mut bus);
         }

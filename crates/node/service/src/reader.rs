@@ -367,6 +367,13 @@ impl<'a> Section<'a> {
         all
     }
 
+    /// Whether the key is an array of tables (`[[name]]`), and no list of other values.
+    #[must_use]
+    pub fn has_tables(&self, name: &str) -> bool {
+        let items = self.lookup(name).and_then(|value| value.get_ref().as_array());
+        items.is_some_and(|items| items.iter().any(|item| item.get_ref().as_table().is_some()))
+    }
+
     /// The tables of an array of tables (`[[name]]`).
     pub fn array(&mut self, doc: &mut Document<'_>, name: &'static str) -> Vec<Section<'a>> {
         self.asked.push(name);

@@ -387,6 +387,6 @@ fn new_writer(shard: &Rc<Shard>, name: &str, way: &Way) -> (Session<ClientSessio
 
 fn start_edge(text: &str, way: &Way, place: &Place, seed: u64) -> Result<SimNode, String> {
     let way = way.clone();
-    let upstream: Upstream = (Box::new(move |_| way.connect()), seed);
+    let upstream: Upstream = (Rc::new(move |_| way.connect()), seed);
     SimNode::start(text, Some(upstream), place.wall)
 }

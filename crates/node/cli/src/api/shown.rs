@@ -47,36 +47,46 @@ pub(super) fn status(answer: &Json, out: Out<'_>) -> io::Result<()> {
         }
     }
     let detail = plain(&history["detail"]);
-    let (upstream, refused) = upstream(&answer["edge"]);
-    facts(
-        &[
-            ("node", format!("{}, tieline {}", plain(&answer["name"]), plain(&answer["version"]))),
-            ("up", format!("{}, since {}", lasting(up), plain(&answer["started"]))),
-            ("devices", format!("{} of {} online", devices["online"], devices["total"])),
-            ("points", answer["points"].to_string()),
-            ("topics", answer["topics"].to_string()),
-            ("sessions", format!("{}, {}", answer["sessions"], count(whole(&answer["subscriptions"]), "subscription"))),
-            ("updates", format!("{:.1} a second", number(&answer["updates_per_s"]))),
-            ("delivery", behind),
-            ("history", recorded),
-            ("", if detail.is_empty() { detail } else { format!("history: {detail}") }),
-            ("upstream", upstream),
-            ("", refused),
-            ("centre", centre(answer)),
-            ("cluster", leads(&answer["cluster"])),
-            ("memory", bytes(&answer["process"]["memory_bytes"])),
-            ("mqtt", plain(&answer["mqtt"])),
-            ("http", plain(&answer["http"])),
-        ],
-        out,
-    )
+    let mut said = vec![
+        ("node", format!("{}, tieline {}", plain(&answer["name"]), plain(&answer["version"]))),
+        ("up", format!("{}, since {}", lasting(up), plain(&answer["started"]))),
+        ("devices", format!("{} of {} online", devices["online"], devices["total"])),
+        ("points", answer["points"].to_string()),
+        ("topics", answer["topics"].to_string()),
+        ("sessions", format!("{}, {}", answer["sessions"], count(whole(&answer["subscriptions"]), "subscription"))),
+        ("updates", format!("{:.1} a second", number(&answer["updates_per_s"]))),
+        ("delivery", behind),
+        ("history", recorded),
+        ("", if detail.is_empty() { detail } else { format!("history: {detail}") }),
+    ];
+    said.extend(upstreams(&answer["edge"]));
+    said.extend([
+        ("centre", centre(answer)),
+        ("cluster", leads(&answer["cluster"])),
+        ("memory", bytes(&answer["process"]["memory_bytes"])),
+        ("mqtt", plain(&answer["mqtt"])),
+        ("http", plain(&answer["http"])),
+    ]);
+    facts(&said, out)
 }
 
-/// How the link of an edge is, and what its upstream refuses; nothing of a node that is none.
-fn upstream(edge: &Json) -> (String, String) {
-    if edge.is_null() {
-        return Default::default();
+/// How the links of an edge are, and what its upstreams refuse; nothing of a node that is none.
+fn upstreams(edge: &Json) -> Vec<(&'static str, String)> {
+    let all = edge["upstreams"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut said = Vec::new();
+    for one in all {
+        let name = if all.len() > 1 { format!("{}: ", plain(&one["name"])) } else { String::new() };
+        let (link, refused) = upstream(one);
+        said.push((if said.is_empty() { "upstream" } else { "" }, format!("{name}{link}")));
+        if !refused.is_empty() {
+            said.push(("", format!("{name}{refused}")));
+        }
     }
+    said
+}
+
+/// How one link is, and what the upstream refuses.
+fn upstream(edge: &Json) -> (String, String) {
     let (state, at, why) = (plain(&edge["state"]), plain(&edge["upstream"]), plain(&edge["why"]));
     let topics = format!("{} with values", count(whole(&edge["topics"]), "topic"));
     let link = match state.as_str() {

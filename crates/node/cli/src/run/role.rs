@@ -176,7 +176,7 @@ mod tests {
             ..RoleArgs::default()
         };
         let config = read(&edge);
-        assert_eq!((config.edge.unwrap().upstreams.len(), config.node.name.as_str()), (2, "n\"1"));
+        assert_eq!((config.edge.unwrap().upstreams[0].addresses.len(), config.node.name.as_str()), (2, "n\"1"));
         let alone = RoleArgs { role: Some(Role::Edge), ..RoleArgs::default() };
         assert!(text(&alone, folder.path()).unwrap_err().to_string().contains("--upstream"));
         let site = RoleArgs { role: Some(Role::Site), ..RoleArgs::default() };

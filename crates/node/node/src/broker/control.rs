@@ -53,11 +53,11 @@ impl ClientOwner {
         }
         let wanted = wanted.and_then(|wanted| {
             let bus = self.bus.borrow();
-            let is_for_upstream = wanted.is_for_upstream(&bus)?;
-            let wanted = if is_for_upstream { wanted } else { wanted.with_points_of_devices(&bus)? };
-            Ok((wanted, is_for_upstream))
+            let upstreams = wanted.upstreams(&bus)?;
+            let wanted = if upstreams.is_empty() { wanted.with_points_of_devices(&bus)? } else { wanted };
+            Ok((wanted, upstreams))
         });
-        let (wanted, is_for_upstream) = match wanted {
+        let (wanted, upstreams) = match wanted {
             Ok(wanted) => wanted,
             Err(answer) => {
                 reply.send(&mut self.bus.borrow_mut(), now, answer);
@@ -70,8 +70,8 @@ impl ClientOwner {
                 return Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
             }
         }
-        if is_for_upstream {
-            return self.ask_above(client, now, message, spoken_for);
+        if !upstreams.is_empty() {
+            return self.ask_above(client, now, (upstreams, message), spoken_for);
         }
         self.carry_out(client, now, wanted, (reply, spoken_for));
         Taken::Done

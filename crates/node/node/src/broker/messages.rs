@@ -79,11 +79,12 @@ impl ClientOwner {
             if let Some(refused) = self.refuses_command(client, now, (topic, spoken_for), message) {
                 return refused;
             }
-            if self.bus.borrow().is_of_upstream(topic) {
+            let upstream = self.bus.borrow().upstream_of(topic);
+            if let Some(up) = upstream {
                 let answered = message.properties.response_topic();
                 // What is answered at the upstream's topic comes back as what is published there.
-                return match answered.is_some_and(|to| !self.bus.borrow().is_of_upstream(&to)) {
-                    true => self.ask_above(client, now, message, spoken_for),
+                return match answered.is_some_and(|to| self.bus.borrow().upstream_of(&to) != Some(up)) {
+                    true => self.ask_above(client, now, (vec![up], message), spoken_for),
                     false => self.take_upward(client, now, request, spoken_for),
                 };
             }

@@ -84,7 +84,7 @@ impl ClientOwner {
         &self,
         client: &ConnectedClient,
         now: Now,
-        message: &Message,
+        (upstreams, message): (Vec<usize>, &Message),
         spoken_for: Option<&SpokenFor>,
     ) -> Taken {
         let mut bus = self.bus.borrow_mut();
@@ -108,7 +108,7 @@ impl ClientOwner {
             };
             reply.send(bus, now, text);
         };
-        bus.ask_above(now, question, Box::new(answer));
+        bus.ask_above(now, upstreams, question, Box::new(answer));
         Taken::Done
     }
 

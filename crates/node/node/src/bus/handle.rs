@@ -56,7 +56,7 @@ impl std::fmt::Debug for BusInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Field(report) => f.debug_tuple("Field").field(report).finish(),
-            Self::Edge(EdgeReport(news)) => write!(f, "Edge({} news)", news.len()),
+            Self::Edge(EdgeReport { upstream, news }) => write!(f, "Edge({upstream}: {} news)", news.len()),
             Self::Sites(SitesReport(news)) => write!(f, "Sites({} news)", news.len()),
             Self::Call(_) => f.write_str("Call"),
         }

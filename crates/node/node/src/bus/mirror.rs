@@ -1,4 +1,5 @@
-//! An edge's part of the bus: topics of the upstream, as far as this node's own clients ask for them.
+//! An edge's part of the bus: topics of its upstreams, as far as this node's own clients ask for them. Each topic is one upstream's,
+//! or this node's own.
 //!
 //! ```text
 //! subscriptions ─ filters ─▶ Wants ─▶ the edge thread ─▶ upstream
@@ -8,22 +9,24 @@
 //! When the link is lost, values from before are marked `away`, a slice a turn; those that come again in the meantime are passed
 //! over. A topic that nobody asks for any more is removed: nothing would tell when its value changes.
 
+mod said;
 mod shown;
 
+pub use self::said::MirrorSeen;
 use self::shown::{Shown, ShownTopics};
 use super::apply::Origin;
 use super::asks::Step;
 use super::questions::Questions;
 use super::state::Bus;
 use super::upward::Tickets;
-use crate::edge::{EdgeCounters, EdgeHandle, EdgeInput, EdgeNews, EdgeReport, LinkState, NODES_TOPIC};
+use crate::config::{TopicPrefix, UpstreamConfig};
+use crate::edge::{EdgeHandle, EdgeInput, EdgeNews, EdgeReport, LinkState, Nodes};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Body, Filter, Instant, Now, Point, Quality, Timestamp, Topic, Update, Value};
+use tieline_core::{Body, Filter, Instant, Now, Point, Quality, Timestamp, Topic, Update};
 use tieline_delta::ReadyDelta;
 use tieline_mqtt::{Message, Qos};
-use tieline_net::Counters;
 use tieline_topics::{Asking, Change, TopicId, Wants};
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -35,15 +38,21 @@ const STEP: usize = 64;
 const REFUSED_MAX: usize = 100;
 /// In whose turn slices are worked on.
 const USER: &str = "$edge";
-/// How the link is, as a point.
-const STATE_TOPIC: &str = "$SYS/edge/state";
-
-/// What an edge knows of its upstream.
+/// What an edge knows of one upstream.
 #[derive(Debug)]
 pub struct Mirror {
+    /// What it is called here.
+    name: Arc<str>,
     wants: Wants,
-    /// The topics that are the upstream's.
+    /// The topics that are the upstream's, by their names here.
     topics: Vec<Filter>,
+    /// Those of them that come in another session with it.
+    beside: Vec<Filter>,
+    /// What they begin with here, and not there.
+    pub(super) prefix: TopicPrefix,
+    /// This node, as chains name it, and the nodes whose values it has by this upstream.
+    node: String,
+    above: Nodes,
     pub(super) handle: EdgeHandle,
     /// What the thread had no room for.
     untold: VecDeque<EdgeInput>,
@@ -73,32 +82,19 @@ pub struct MirrorCounts {
     pub upward: (u64, u64),
 }
 
-/// What is shown of an edge.
-#[derive(Clone, Debug)]
-pub struct MirrorSeen {
-    /// How the link is, and since when.
-    pub link: (LinkState, Timestamp),
-    /// Filters that are wanted, and those that are asked for.
-    pub filters: (usize, usize),
-    /// Filters that the upstream refuses, and why.
-    pub refused: Vec<(Filter, String)>,
-    /// Values.
-    pub counts: MirrorCounts,
-    /// What its thread counts.
-    pub counters: Arc<EdgeCounters>,
-    /// What its sockets count.
-    pub sockets: Arc<Counters>,
-}
-
 impl Mirror {
-    /// Nothing is asked for but `keep`.
+    /// Nothing is asked for but what is kept. `node` is this node, as chains name it.
     #[must_use]
-    pub fn new(topics: Vec<Filter>, keep: &[Filter], linger: Duration, handle: EdgeHandle) -> Self {
-        let mut wants = Wants::new(topics.clone(), linger);
-        keep.iter().for_each(|filter| wants.want(filter));
-        Self {
-            wants,
+    pub fn new(config: &UpstreamConfig, node: &str, linger: Duration, handle: EdgeHandle) -> Self {
+        let topics: Vec<Filter> = config.topics_here().collect();
+        let mirror = Self {
+            name: config.name.as_str().into(),
+            wants: Wants::new(topics.clone(), linger),
             topics,
+            beside: config.protection_here().collect(),
+            prefix: config.prefix.clone(),
+            node: node.to_owned(),
+            above: Nodes::default(),
             handle,
             untold: VecDeque::new(),
             link: LinkState::Connecting,
@@ -108,12 +104,44 @@ impl Mirror {
             counts: MirrorCounts::default(),
             tickets: Tickets::default(),
             questions: Questions::default(),
+        };
+        config.keep_here().fold(mirror, |mut mirror, filter| {
+            mirror.want(&filter);
+            mirror
+        })
+    }
+
+    /// Whether the topic is one of the upstream's that come in this session, if it is not this node's own.
+    fn selects(&self, topic: &str) -> bool {
+        self.prefix.there(topic).is_some()
+            && self.topics.iter().any(|filter| filter.matches(topic))
+            && !self.comes_beside(topic)
+    }
+
+    /// Whether the topic comes in another session with the upstream. A filter that selects others, too, brings it in both.
+    fn comes_beside(&self, topic: &str) -> bool {
+        self.beside.iter().any(|filter| filter.matches(topic))
+    }
+
+    /// One more has the filter.
+    fn want(&mut self, filter: &Filter) {
+        if !self.beside.iter().any(|beside| beside.covers(filter)) {
+            self.wants.want(filter);
         }
     }
 
-    /// Whether the topic is one of the upstream's, if it is not this node's own.
-    fn selects(&self, topic: &str) -> bool {
-        self.topics.iter().any(|filter| filter.matches(topic))
+    /// Somebody looks at it, and does not stay.
+    fn look(&mut self, now: Instant, filter: &Filter) {
+        if !self.beside.iter().any(|beside| beside.covers(filter)) {
+            self.wants.look(now, filter);
+        }
+    }
+
+    /// One fewer has it.
+    fn release(&mut self, now: Instant, filter: &Filter) {
+        if !self.beside.iter().any(|beside| beside.covers(filter)) {
+            self.wants.release(now, filter);
+        }
     }
 
     /// Whether the upstream has let this node in.
@@ -156,143 +184,133 @@ impl Mirror {
 
 impl Bus {
     /// The bus is that of an edge from here on.
-    pub fn set_mirror(&mut self, mut mirror: Mirror) {
+    pub fn set_mirrors(&mut self, mut mirrors: Vec<Mirror>) {
+        if mirrors.is_empty() {
+            return;
+        }
         self.tree.tell_filters();
-        // Views have what they are made of as clients have what they subscribe.
-        self.view_sources().iter().for_each(|filter| mirror.wants.want(filter));
         let now = self.now();
-        mirror.since = now.utc;
-        let state = mirror.link.clone();
-        self.mirror = Some(Box::new(mirror));
-        self.publish_link(now, &state);
-    }
-
-    /// Publishes from which nodes the values here are, for the edges of this node.
-    fn publish_nodes(&mut self, now: Now, nodes: &[String]) {
-        let names = serde_json::Value::from(nodes).to_string();
-        if let Ok(topic) = Topic::new(NODES_TOPIC) {
-            self.apply_value(now, topic, Body::Opaque(names.into()), true);
+        for mirror in &mut mirrors {
+            // Views have what they are made of as clients have what they subscribe.
+            self.view_sources().iter().for_each(|filter| mirror.want(filter));
+            mirror.since = now.utc;
         }
-    }
-
-    fn publish_link(&mut self, now: Now, state: &LinkState) {
-        let quality = match state {
-            LinkState::Up { .. } => Quality::GOOD,
-            LinkState::Connecting => Quality::INITIAL,
-            LinkState::Circle { .. } | LinkState::Away { .. } => Quality::AWAY,
-        };
-        let time = self.mirror.as_deref().map_or(now.utc, |mirror| mirror.since);
-        let point = Point { value: Value::Text(state.name().into()), quality, time };
-        if let Ok(topic) = Topic::new(STATE_TOPIC) {
-            self.apply_value(now, topic, Body::Point(point), true);
-        }
+        self.mirrors = mirrors;
+        (0..self.mirrors.len()).for_each(|up| self.publish_link(now, up));
     }
 
     /// Other views have other sources, or other topics are kept.
     pub(super) fn exchange_wants(&mut self, now: Now, before: &[Filter], after: &[Filter]) {
-        if let Some(mirror) = self.mirror.as_deref_mut() {
-            after.iter().for_each(|filter| mirror.wants.want(filter));
-            before.iter().for_each(|filter| mirror.wants.release(now.mono, filter));
+        for mirror in &mut self.mirrors {
+            after.iter().for_each(|filter| mirror.want(filter));
+            before.iter().for_each(|filter| mirror.release(now.mono, filter));
+        }
+        if self.has_upstream() {
             self.work.notify_one();
         }
     }
 
-    /// What is shown of the upstream; none where there is none.
+    /// Whose a topic is, if it is an upstream's: what is published to it goes there.
     #[must_use]
-    pub fn mirror_seen(&self) -> Option<MirrorSeen> {
-        let mirror = self.mirror.as_deref()?;
-        Some(MirrorSeen {
-            link: (mirror.link.clone(), mirror.since),
-            filters: mirror.wants.counts(),
-            refused: mirror.refused.iter().map(|(filter, why)| (filter.clone(), why.clone())).collect(),
-            counts: mirror.counts(),
-            counters: Arc::clone(&mirror.handle.counters),
-            sockets: Arc::clone(&mirror.handle.sockets),
-        })
+    pub fn upstream_of(&self, topic: &str) -> Option<usize> {
+        let up = self.mirrors.iter().position(|mirror| mirror.selects(topic))?;
+        (!self.is_reserved(topic) && !self.derives(topic)).then_some(up)
     }
 
-    /// Whether a topic is the upstream's: what is published to it goes upward.
+    /// Whether a topic is an upstream's.
     #[must_use]
     pub fn is_of_upstream(&self, topic: &str) -> bool {
-        let Some(mirror) = self.mirror.as_deref() else { return false };
-        mirror.selects(topic) && !self.is_reserved(topic) && !self.derives(topic)
+        self.upstream_of(topic).is_some()
     }
 
     /// Whether this node is an edge.
     #[must_use]
     pub const fn has_upstream(&self) -> bool {
-        self.mirror.is_some()
+        !self.mirrors.is_empty()
     }
 
-    /// Whether the upstream has let this node in.
+    /// All upstreams.
     #[must_use]
-    pub fn is_upstream_there(&self) -> bool {
-        self.mirror.as_deref().is_some_and(Mirror::is_up)
+    pub fn upstreams(&self) -> Vec<usize> {
+        (0..self.mirrors.len()).collect()
+    }
+
+    /// Whether the upstream of a topic has let this node in.
+    #[must_use]
+    pub fn is_upstream_there(&self, topic: &str) -> bool {
+        self.upstream_of(topic).and_then(|up| self.mirrors.get(up)).is_some_and(Mirror::is_up)
     }
 
     /// Somebody looks at what a filter selects, and does not stay.
     pub fn look_upstream(&mut self, now: Now, filter: &Filter) {
-        if let Some(mirror) = self.mirror.as_deref_mut() {
-            mirror.wants.look(now.mono, filter);
+        self.mirrors.iter_mut().for_each(|mirror| mirror.look(now.mono, filter));
+        if self.has_upstream() {
             self.work.notify_one();
         }
     }
 
     /// When something of the upstream is due.
     pub(super) fn mirror_timeout(&self, now: Instant) -> Option<Instant> {
-        self.mirror.as_deref()?.timeout(now)
+        self.mirrors.iter().filter_map(|mirror| mirror.timeout(now)).min()
     }
 
     /// Asks the upstream for what clients have subscribed since.
     pub(super) fn ask_upstream(&mut self, now: Now) {
-        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+        if self.mirrors.is_empty() {
+            return;
+        }
         for (filter, is_first) in self.tree.take_told() {
-            match is_first {
-                true => mirror.wants.want(&filter),
-                false => mirror.wants.release(now.mono, &filter),
+            for mirror in &mut self.mirrors {
+                match is_first {
+                    true => mirror.want(&filter),
+                    false => mirror.release(now.mono, &filter),
+                }
             }
         }
-        mirror.wants.handle_timeout(now.mono);
-        let mut has_ended = false;
-        while let Some(asking) = mirror.wants.poll_asking() {
-            has_ended |= matches!(asking, Asking::End(_));
-            mirror.tell(match asking {
-                Asking::Begin(filter) => EdgeInput::Begin(filter),
-                Asking::End(filter) => EdgeInput::End(filter),
-            });
-        }
-        mirror.tell_untold();
-        self.end_late_questions(now);
-        if has_ended {
-            self.work_through(Self::remove_unwanted);
+        for up in self.upstreams() {
+            let Some(mirror) = self.mirrors.get_mut(up) else { return };
+            mirror.wants.handle_timeout(now.mono);
+            let mut has_ended = false;
+            while let Some(asking) = mirror.wants.poll_asking() {
+                has_ended |= matches!(asking, Asking::End(_));
+                mirror.tell(match asking {
+                    Asking::Begin(filter) => EdgeInput::Begin(filter),
+                    Asking::End(filter) => EdgeInput::End(filter),
+                });
+            }
+            mirror.tell_untold();
+            self.end_late_questions(now, up);
+            if has_ended {
+                self.work_through(up, Self::remove_unwanted);
+            }
         }
     }
 
-    /// Takes what the upstream tells.
-    pub fn handle_edge(&mut self, now: Now, EdgeReport(news): EdgeReport) {
+    /// Takes what an upstream tells.
+    pub fn handle_edge(&mut self, now: Now, EdgeReport { upstream: up, news }: EdgeReport) {
         for news in news {
             match news {
                 EdgeNews::Value { topic, body, ready } => {
-                    self.show(now, topic, body, (None, ready.as_deref()), true);
+                    self.show((now, up), topic, body, (None, ready.as_deref()), true);
                 }
                 EdgeNews::Message { message, body, retain } => {
-                    self.show(now, message.topic.clone(), body, (Some(message), None), retain);
+                    self.show((now, up), message.topic.clone(), body, (Some(message), None), retain);
                 }
-                EdgeNews::Link(state) => self.link_changed(now, state),
-                EdgeNews::Removed(topic) => self.removed_above(now, &topic),
-                EdgeNews::Again => self.comes_again(),
-                EdgeNews::CaughtUp => self.caught_up(),
-                EdgeNews::Nodes(nodes) => self.publish_nodes(now, &nodes),
-                EdgeNews::Refused(filter, why) => self.filter_refused(filter, why),
-                EdgeNews::Answer { ticket, refused } => self.answered_above(now, ticket, refused),
-                EdgeNews::Reply { request, payload } => self.answered_question(request, Ok(payload)),
+                EdgeNews::Link(state) => self.link_changed(now, up, state),
+                EdgeNews::Removed(topic) => self.removed_above(now, up, &topic),
+                EdgeNews::Again => self.comes_again(up),
+                EdgeNews::CaughtUp => self.caught_up(up),
+                EdgeNews::Nodes(nodes) => self.publish_nodes(now, up, nodes),
+                EdgeNews::Refused(filter, why) => self.filter_refused(up, filter, why),
+                EdgeNews::Answer { ticket, refused } => self.answered_above(now, (up, ticket), refused),
+                EdgeNews::Reply { request, payload } => self.answered_question((up, request), Ok(payload)),
             }
         }
         self.work.notify_one();
     }
 
-    fn filter_refused(&mut self, filter: Filter, why: Option<String>) {
-        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+    fn filter_refused(&mut self, up: usize, filter: Filter, why: Option<String>) {
+        let Some(mirror) = self.mirrors.get_mut(up) else { return };
         match why {
             Some(why) if mirror.refused.len() < REFUSED_MAX => drop(mirror.refused.insert(filter, why)),
             Some(_) => {}
@@ -300,38 +318,38 @@ impl Bus {
         }
     }
 
-    fn link_changed(&mut self, now: Now, state: LinkState) {
-        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+    fn link_changed(&mut self, now: Now, up: usize, state: LinkState) {
+        let Some(mirror) = self.mirrors.get_mut(up) else { return };
         let is_lost = mirror.link.is_up() && !state.is_up();
         if mirror.link.name() != state.name() {
             mirror.since = now.utc;
         }
-        mirror.link = state.clone();
+        mirror.link = state;
         if is_lost {
             mirror.shown.doubt();
             mirror.refused.clear();
         }
-        self.publish_link(now, &state);
+        self.publish_link(now, up);
         if is_lost {
-            self.end_questions();
-            self.work_through(Self::mark_away);
+            self.end_questions(up);
+            self.work_through(up, Self::mark_away);
         }
     }
 
     /// A value or a message of the upstream: to all who have subscribed to it here.
     fn show(
         &mut self,
-        now: Now,
+        (now, up): (Now, usize),
         topic: Topic,
         body: Body,
         (message, ready): (Option<Box<Message>>, Option<&ReadyDelta>),
         retain: bool,
     ) {
-        let is_own = !self.is_of_upstream(&topic);
+        let is_own = self.upstream_of(&topic) != Some(up);
         let is_known = !retain || self.tree.get(&topic).is_some();
-        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+        let Some(mirror) = self.mirrors.get_mut(up) else { return };
         if is_own {
-            mirror.counts.own += 1;
+            mirror.counts.own += u64::from(!mirror.comes_beside(&topic));
             return;
         }
         // What was on its way when it was no longer asked for.
@@ -345,14 +363,20 @@ impl Bus {
             Body::Point(_) => self.record_node(now, &update),
             Body::Published(_) | Body::Opaque(_) => drop(self.recorder.record(now, &update, None)),
         }
-        self.pass_on(now, message, (update, ready), retain);
+        self.pass_on((now, up), message, (update, ready), retain);
     }
 
     /// Applies what the upstream says. It is not kept over a restart: the upstream says it again.
-    fn pass_on(&mut self, now: Now, message: Message, (update, ready): (Update, Option<&ReadyDelta>), retain: bool) {
+    fn pass_on(
+        &mut self,
+        (now, up): (Now, usize),
+        message: Message,
+        (update, ready): (Update, Option<&ReadyDelta>),
+        retain: bool,
+    ) {
         let Update { topic, body } = update;
         let applied = self.apply_from(now, message, &body, (Qos::AtLeastOnce, retain), Origin::Upstream(ready));
-        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+        let Some(mirror) = self.mirrors.get_mut(up) else { return };
         match applied.map(|applied| (applied.change, applied.topic)) {
             Ok((Change::Stored, id)) => mirror.shown.show(id, &topic),
             Ok((Change::Cleared, id)) => mirror.shown.forget(id),
@@ -362,8 +386,8 @@ impl Bus {
     }
 
     /// The upstream has removed a value and published no message: nor is one published here.
-    fn removed_above(&mut self, now: Now, topic: &Topic) {
-        let (Some(id), Some(mirror)) = (self.tree.find(topic), self.mirror.as_deref_mut()) else { return };
+    fn removed_above(&mut self, now: Now, up: usize, topic: &Topic) {
+        let (Some(id), Some(mirror)) = (self.tree.find(topic), self.mirrors.get_mut(up)) else { return };
         if mirror.shown.has(id, topic) {
             mirror.shown.forget(id);
             self.remove_value(now, topic);
@@ -371,24 +395,24 @@ impl Bus {
     }
 
     /// All that the upstream has comes once more.
-    fn comes_again(&mut self) {
-        if let Some(mirror) = self.mirror.as_deref_mut() {
+    fn comes_again(&mut self, up: usize) {
+        if let Some(mirror) = self.mirrors.get_mut(up) {
             mirror.shown.doubt();
         }
     }
 
-    /// Works through all values of the upstream, a slice a turn.
-    fn work_through(&mut self, mut step: impl FnMut(&mut Self, Now, TopicId, Shown) + 'static) {
+    /// Works through all values of an upstream, a slice a turn.
+    fn work_through(&mut self, up: usize, mut step: impl FnMut(&mut Self, (Now, usize), TopicId, Shown) + 'static) {
         let mut at = 0;
         let ask = move |bus: &mut Self, now| {
-            let Some(mirror) = bus.mirror.as_deref() else { return Step::Done };
+            let Some(mirror) = bus.mirrors.get(up) else { return Step::Done };
             let (some, next) = mirror.shown.slice(at, STEP);
             for (id, shown) in some {
                 // The number may be another topic's by now.
                 let is_there = bus.tree.view(id).is_some_and(|view| *view.topic == shown.topic);
                 if is_there {
-                    step(bus, now, id, shown);
-                } else if let Some(mirror) = bus.mirror.as_deref_mut() {
+                    step(bus, (now, up), id, shown);
+                } else if let Some(mirror) = bus.mirrors.get_mut(up) {
                     mirror.shown.forget(id);
                 }
             }
@@ -400,10 +424,10 @@ impl Bus {
     }
 
     /// All that the upstream has has come again: what has not is there no more.
-    fn caught_up(&mut self) {
-        let Some(doubts) = self.mirror.as_deref().map(|mirror| mirror.shown.doubts()) else { return };
-        self.work_through(move |bus, now, id, shown| {
-            let Some(mirror) = bus.mirror.as_deref_mut() else { return };
+    fn caught_up(&mut self, up: usize) {
+        let Some(doubts) = self.mirrors.get(up).map(|mirror| mirror.shown.doubts()) else { return };
+        self.work_through(up, move |bus, (now, up), id, shown| {
+            let Some(mirror) = bus.mirrors.get_mut(up) else { return };
             if mirror.shown.doubts() == doubts && mirror.shown.is_late(&shown) {
                 mirror.shown.forget(id);
                 bus.apply_node(now, shown.topic, Body::empty(), true);
@@ -412,8 +436,8 @@ impl Bus {
     }
 
     /// Removes a value that nobody asks for any more.
-    fn remove_unwanted(&mut self, now: Now, id: TopicId, shown: Shown) {
-        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+    fn remove_unwanted(&mut self, (now, up): (Now, usize), id: TopicId, shown: Shown) {
+        let Some(mirror) = self.mirrors.get_mut(up) else { return };
         if !mirror.wants.asks_for(&shown.topic) {
             mirror.shown.forget(id);
             self.remove_value(now, &shown.topic);
@@ -421,8 +445,8 @@ impl Bus {
     }
 
     /// Marks a value that did not come again since the link was lost.
-    fn mark_away(&mut self, now: Now, id: TopicId, shown: Shown) {
-        let is_late = self.mirror.as_deref().is_some_and(|mirror| mirror.shown.is_late(&shown));
+    fn mark_away(&mut self, (now, up): (Now, usize), id: TopicId, shown: Shown) {
+        let is_late = self.mirrors.get(up).is_some_and(|mirror| mirror.shown.is_late(&shown));
         let Some(view) = self.tree.view(id).filter(|_| is_late) else { return };
         let point = match view.body {
             Body::Point(point) => point.clone(),

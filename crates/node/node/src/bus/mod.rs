@@ -90,7 +90,7 @@ pub use lag::{Lag, SessionOrder};
 pub use live::{LiveFeed, LiveMessage, WAITING_MAX as LIVE_WAITING_MAX};
 pub use mirror::{Mirror, MirrorSeen};
 pub use put::PutError;
-pub use questions::{Question, Unanswered};
+pub use questions::{OfSeveralNodes, Question, Unanswered};
 pub use receipts::Receipt;
 pub use reload::load_config;
 pub use replays::DeltaStart;

@@ -35,8 +35,8 @@ pub const VERSION_OF_UPSTREAM: &str =
 pub const ANSWER_LOST: &str = "the connection to the upstream was lost before its answer: it may have been carried out";
 /// The same, and the connection is there.
 pub const ANSWER_LATE: &str = "the upstream has not answered in time: it may have been carried out";
-/// One call for this node and its upstream.
-pub const MIXED: &str = "some of these topics are the upstream's and some are this node's own: make a call for each";
+/// One call for this node and its upstreams.
+pub const MIXED: &str = "these topics are not of one upstream, or some are this node's own: make a call for each";
 /// History has not taken what was passed on.
 pub const NOT_STORED: &str = "history could not store it; subscribers may have it";
 /// The same, before it was passed on.

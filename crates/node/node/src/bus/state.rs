@@ -121,8 +121,8 @@ pub struct Bus {
     pub(super) next_feed: usize,
     pub(super) next_generation: u64,
     pub(super) statistics: Statistics,
-    /// Topics of an upstream; those of sites.
-    pub(super) mirror: Option<Box<Mirror>>,
+    /// Topics of upstreams, in the order of the configuration; those of sites.
+    pub(super) mirrors: Vec<Mirror>,
     pub(super) sites: Option<Box<super::JoinedSites>>,
     /// Calls to sites; what the centre of this node may do.
     pub(super) site_calls: Option<Box<super::SiteCalls>>,
@@ -174,7 +174,7 @@ impl Bus {
             next_feed: 0,
             next_generation: 0,
             statistics: Statistics::default(),
-            mirror: None,
+            mirrors: Vec::new(),
             sites: None,
             site_calls: None,
             centre_rights: None,

@@ -1,13 +1,15 @@
 //! Messages of an edge's clients to topics of the upstream: they are not applied here. The upstream takes them or not, its answer is
 //! the client's, and the value comes back to all who have subscribed.
 
-use super::questions::Unanswered;
+use super::questions::{Unanswered, payload_there};
 use super::reasons;
 use super::state::{Bus, Subscriber};
-use crate::edge::EdgeInput;
+use crate::config::TopicPrefix;
+use crate::control::command::REQUEST_PREFIX;
+use crate::edge::{EdgeInput, with_response_topic};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tieline_core::Now;
+use tieline_core::{Now, Topic};
 use tieline_mqtt::{Delivery, Message, PacketId, Property, Qos, ReasonCode, Text};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
@@ -78,8 +80,23 @@ pub(super) fn speak_for_client(message: &mut Message, client: &str) {
     message.properties = message.properties.with(&pair);
 }
 
+/// A message with the names that topics have at the upstream; none where its own has none.
+fn message_there(prefix: &TopicPrefix, message: Message) -> Option<Message> {
+    if prefix.is_empty() {
+        return Some(message);
+    }
+    let Message { topic, payload, properties, received } = message;
+    let answered = properties.response_topic().and_then(|to| Topic::new(prefix.there(&to)?).ok());
+    let properties = answered.map_or_else(|| properties.clone(), |to| with_response_topic(&properties, &to));
+    let (topic, payload) = match topic.strip_prefix(REQUEST_PREFIX) {
+        Some(point) => (format!("{REQUEST_PREFIX}{}", prefix.there(point)?), payload_there(prefix, &topic, payload)),
+        None => (prefix.there(&topic)?.to_owned(), payload),
+    };
+    Some(Message { topic: Topic::new(&topic).ok()?, payload, properties, received })
+}
+
 impl Bus {
-    /// Sends a message to the upstream. Who waits hears what became of it, unless it is refused here.
+    /// Sends a message to the upstream of its topic. Who waits hears what became of it, unless it is refused here.
     ///
     /// # Errors
     /// The upstream is away, or too much waits for it.
@@ -91,9 +108,27 @@ impl Bus {
         retain: bool,
         ticket: Ticket,
     ) -> Result<(), UpwardRefusal> {
+        let topic = message.topic.strip_prefix(REQUEST_PREFIX).unwrap_or(&message.topic);
+        let up = self.upstream_of(topic);
+        let prefix = up.and_then(|up| self.mirrors.get(up)).map(|mirror| &mirror.prefix);
+        let there = prefix.and_then(|prefix| message_there(prefix, message));
+        match up.zip(there) {
+            Some((up, message)) => self.publish_to(now, up, (message, qos, retain), ticket),
+            None => Err((ReasonCode::ImplementationSpecificError, reasons::UPSTREAM_AWAY.to_owned())),
+        }
+    }
+
+    /// The same for a message as the upstream has it.
+    pub(super) fn publish_to(
+        &mut self,
+        now: Now,
+        up: usize,
+        (message, qos, retain): (Message, Qos, bool),
+        ticket: Ticket,
+    ) -> Result<(), UpwardRefusal> {
         // The answer may come to a topic that was subscribed just now.
         self.ask_upstream(now);
-        let Some(mirror) = self.mirror.as_deref_mut() else {
+        let Some(mirror) = self.mirrors.get_mut(up) else {
             return Err((ReasonCode::ImplementationSpecificError, reasons::UPSTREAM_AWAY.to_owned()));
         };
         if !mirror.is_up() {
@@ -117,8 +152,8 @@ impl Bus {
     }
 
     /// The upstream has answered, or will not.
-    pub(super) fn answered_above(&mut self, now: Now, ticket: u64, refused: Option<UpwardRefusal>) {
-        let Some(mirror) = self.mirror.as_deref_mut() else { return };
+    pub(super) fn answered_above(&mut self, now: Now, (up, ticket): (usize, u64), refused: Option<UpwardRefusal>) {
+        let Some(mirror) = self.mirrors.get_mut(up) else { return };
         let Some(waiting) = mirror.tickets.waiting.remove(&ticket) else { return };
         mirror.tickets.refused += u64::from(refused.is_some());
         match waiting {
@@ -127,7 +162,7 @@ impl Bus {
                 if let Some(refusal) = refused {
                     // The upstream refuses requests for other reasons; this one is of a message without an answer.
                     let may_be_done = refusal.0 == ReasonCode::ImplementationSpecificError;
-                    self.answered_question(ticket, Err(Unanswered { refusal, may_be_done }));
+                    self.answered_question((up, ticket), Err(Unanswered { refusal, may_be_done }));
                 }
             }
             Ticket::Call(answer) => drop(answer.send(refused.map_or(Ok(()), Err))),

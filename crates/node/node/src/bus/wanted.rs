@@ -2,6 +2,7 @@
 
 use super::Bus;
 use super::control::{Asked, Callback};
+use super::questions::OfSeveralNodes;
 use super::reasons;
 use crate::control::Done;
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, ReservationResult, Reservations};
@@ -59,27 +60,28 @@ impl Wanted {
         })
     }
 
-    /// Whether the upstream is asked, and not this node.
+    /// The upstreams that are asked one after the other, and not this node.
     ///
     /// # Errors
-    /// Some of it is the upstream's, and some this node's: the answer.
-    pub fn is_for_upstream(&self, bus: &Bus) -> Result<bool, String> {
+    /// It is of several nodes: the answer.
+    pub fn upstreams(&self, bus: &Bus) -> Result<Vec<usize>, String> {
         let topics: Vec<&str> = match self {
             Self::Reserve(body) => body.devices().collect(),
             Self::Points(points) => points.topics().map(Topic::as_str).collect(),
             Self::Get(body) => body.topics.iter().map(String::as_str).collect(),
             Self::Renew(RenewBody { task, .. }) | Self::Cancel(CancelBody { task, .. }) => {
-                return Ok(bus.has_upstream() && bus.devices_of(task).is_empty());
+                return Ok(if bus.devices_of(task).is_empty() { bus.upstreams() } else { Vec::new() });
             }
-            Self::Command(_) | Self::Reservations | Self::On(_) | Self::Off(_) | Self::Overrides => return Ok(false),
+            Self::Command(_) | Self::Reservations | Self::On(_) | Self::Off(_) | Self::Overrides => {
+                return Ok(Vec::new());
+            }
         };
-        let above = topics.iter().filter(|topic| bus.is_controlled_above(topic)).count();
-        match self {
-            _ if above == 0 => Ok(false),
-            _ if above == topics.len() => Ok(true),
-            Self::Reserve(_) => Err(text(&ReservationResult::malformed(reasons::MIXED))),
-            Self::Get(_) => Ok(false),
-            _ => Err(text(&CallResult::malformed(reasons::MIXED.to_owned()))),
+        let above = bus.controls_above(topics).map(|up| up.into_iter().collect());
+        match (above, self) {
+            (Ok(above), _) => Ok(above),
+            (Err(OfSeveralNodes), Self::Reserve(_)) => Err(text(&ReservationResult::malformed(reasons::MIXED))),
+            (Err(OfSeveralNodes), Self::Get(_)) => Ok(Vec::new()),
+            (Err(OfSeveralNodes), _) => Err(text(&CallResult::malformed(reasons::MIXED.to_owned()))),
         }
     }
 

@@ -1,157 +1,106 @@
-//! `[edge]`: the node shows topics of another node, its upstream.
+//! `[edge]`: the node shows topics of other nodes, its upstreams.
 
-use super::parse;
-use super::reader::{Document, Expected, Section};
+use super::reader::{Document, Section};
 use super::settings::{EDGE_LINGER, EDGE_RETRY_MAX, EDGE_SILENCE};
-use std::path::{Path, PathBuf};
+use super::upstream::{UpstreamConfig, read_short, read_table};
+use std::path::Path;
 use std::time::Duration;
 use tieline_core::Filter;
-use toml::de::DeValue;
 
-/// Upstreams of one node.
+/// Upstreams of one node, each with a session of its own.
 const UPSTREAMS_MAX: usize = 8;
-/// The ports of MQTT, and of MQTT over TLS.
-const PORT: u16 = 1883;
-const TLS_PORT: u16 = 8883;
+/// The keys of a table `[[edge.upstream]]` that stand in `[edge]` where it has one upstream.
+const OF_UPSTREAM: [&str; 10] = [
+    "topics",
+    "keep",
+    "protection",
+    "prefix",
+    "client_id",
+    "user",
+    "password_file",
+    "authorities",
+    "certificate",
+    "key",
+];
 
-/// An edge: what it shows of its upstream, and how it reaches it.
+/// An edge: what it shows of its upstreams, and how it reaches them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeConfig {
-    /// Where the upstream is: the first that answers is used.
-    pub upstreams: Vec<Upstream>,
-    /// The topics that are the upstream's; others are the node's own.
-    pub topics: Vec<Filter>,
-    /// Those of them that are shown although no client asks for them.
-    pub keep: Vec<Filter>,
     /// The node's name.
     pub node_name: String,
-    /// The name of the node's session at the upstream.
-    pub client_id: String,
-    /// As whom the node comes.
-    pub user: Option<String>,
-    /// The file of the password, or of a token.
-    pub password_file: Option<PathBuf>,
-    /// The file of the authorities that are trusted; none: those of the machine.
-    pub authorities: Option<PathBuf>,
-    /// The files of the node's certificate and key.
-    pub identity: Option<(PathBuf, PathBuf)>,
+    /// The upstreams, none of which has topics of another.
+    pub upstreams: Vec<UpstreamConfig>,
     /// How long a filter stays subscribed that no client has any more.
     pub linger: Duration,
     /// The longest wait between attempts to connect.
     pub retry_max: Duration,
-    /// How long the upstream may say nothing.
+    /// How long an upstream may say nothing.
     pub silence: Duration,
 }
 
-/// Where an upstream is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upstream {
-    /// `host:port`.
-    pub address: String,
-    /// Whether it is reached over TLS.
-    pub is_tls: bool,
-}
-
-impl std::fmt::Display for Upstream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}://{}", if self.is_tls { "mqtts" } else { "mqtt" }, self.address)
+impl EdgeConfig {
+    /// What is shown although no client asks for it, by the names that it has here.
+    pub fn keep(&self) -> impl Iterator<Item = Filter> {
+        self.upstreams.iter().flat_map(UpstreamConfig::keep_here)
     }
 }
-
-const UPSTREAM: &str =
-    "where the upstream is, as in \"mqtts://core.example:8883\" or [\"mqtt://10.1.0.5\", \"mqtt://10.1.0.6\"]";
 
 /// Reads the table. Files are found beside `folder`; `name` is the node's.
 pub(super) fn read_edge(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, name: &str) -> Option<EdgeConfig> {
-    let upstreams = s.required(doc, "upstream", UPSTREAM, read_upstreams);
-    let topics = s.or(doc, "topics", Filter::new("#").into_iter().collect(), read_topics);
-    let keep = s.or(doc, "keep", Vec::new(), read_topics);
-    for outside in keep.iter().filter(|keep| topics.iter().all(|topics| topics.common(keep).is_none())) {
-        let expected = "filters of topics that edge.topics selects, too".to_owned();
-        doc.report(s.value_at("keep"), &s.key("keep"), format!("{outside:?}"), expected);
-    }
-    let client_id = s.or(doc, "client_id", format!("edge-{name}"), parse::text);
-    let user = s.optional(doc, "user", parse::text);
-    let password_file = s.optional(doc, "password_file", parse::text).map(|file| folder.join(file));
-    if user.is_some() && password_file.is_none() {
-        let found = "a user without a password".to_owned();
-        doc.report(s.value_at("user"), &s.key("user"), found, "password_file beside it".to_owned());
-    }
-    let authorities = s.optional(doc, "authorities", parse::text).map(|file| folder.join(file));
-    let certificate = s.optional(doc, "certificate", parse::text).map(|file| folder.join(file));
-    let key = s.optional(doc, "key", parse::text).map(|file| folder.join(file));
-    for (one, other) in [("certificate", "key"), ("key", "certificate")] {
-        if s.has(one) && !s.has(other) {
-            doc.report(s.value_at(one), &s.key(one), format!("{one} alone"), format!("{other} beside it"));
-        }
-    }
-    let is_plain = upstreams.as_ref().is_some_and(|upstreams| upstreams.iter().all(|upstream| !upstream.is_tls));
-    for name in ["authorities", "certificate", "key"] {
-        if is_plain && s.has(name) {
-            let found = "a file of TLS, and no upstream that is reached over TLS".to_owned();
-            doc.report(s.value_at(name), &s.key(name), found, "an upstream with mqtts://".to_owned());
-        }
-    }
+    let upstreams = if s.has_tables("upstream") {
+        read_several(&mut s, doc, folder, name)
+    } else {
+        read_short(&mut s, doc, folder, name).map(|upstream| vec![upstream])
+    };
     let linger = EDGE_LINGER.read(&mut s, doc);
     let retry_max = EDGE_RETRY_MAX.read(&mut s, doc);
     let silence = EDGE_SILENCE.read(&mut s, doc);
     s.finish(doc);
-    let (upstreams, identity) = (upstreams?, certificate.zip(key));
-    Some(EdgeConfig {
-        upstreams,
-        topics,
-        keep,
-        node_name: name.to_owned(),
-        client_id,
-        user,
-        password_file,
-        authorities,
-        identity,
-        linger,
-        retry_max,
-        silence,
-    })
+    Some(EdgeConfig { node_name: name.to_owned(), upstreams: upstreams?, linger, retry_max, silence })
 }
 
-/// System topics are each node's own.
-fn read_topics(value: &DeValue<'_>) -> Result<Vec<Filter>, Expected> {
-    let filters = parse::filters(value)?;
-    let is_system = |filter: &Filter| filter.starts_with('$');
-    let expected = || "filters that do not begin with $, as in [\"plant/#\"]".to_owned();
-    if filters.is_empty() || filters.iter().any(is_system) { Err(expected()) } else { Ok(filters) }
-}
-
-fn read_upstreams(value: &DeValue<'_>) -> Result<Vec<Upstream>, Expected> {
-    let texts = match value.as_str() {
-        Some(text) => vec![text.to_owned()],
-        None => parse::texts(value).map_err(|_| UPSTREAM.to_owned())?,
-    };
-    if !(1..=UPSTREAMS_MAX).contains(&texts.len()) {
-        return Err(format!("1 to {UPSTREAMS_MAX} upstreams, as in \"mqtts://core.example:8883\""));
+fn read_several(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, node: &str) -> Option<Vec<UpstreamConfig>> {
+    let misplaced: Vec<&'static str> = OF_UPSTREAM.into_iter().filter(|key| s.has(key)).collect();
+    for key in misplaced {
+        let expected = format!("{key} in each table [[edge.upstream]] that needs it");
+        let _ = s.optional(doc, key, |_| Err::<(), _>(expected));
     }
-    let wrong = |text: &String| match texts.len() {
-        1 => UPSTREAM.to_owned(),
-        _ => format!("{UPSTREAM}; {text:?} is none"),
-    };
-    texts.iter().map(|text| read_upstream(text).ok_or_else(|| wrong(text))).collect()
+    let tables = s.array(doc, "upstream");
+    if tables.len() > UPSTREAMS_MAX {
+        doc.report(s.value_at("upstream"), &s.key("upstream"), format!("{} tables", tables.len()), at_most());
+    }
+    let (mut upstreams, mut is_whole) = (Vec::<UpstreamConfig>::new(), true);
+    for table in tables {
+        let (at, path) = (table.at(), table.path());
+        let Some(upstream) = read_table(table, doc, folder, node) else {
+            is_whole = false;
+            continue;
+        };
+        for other in &upstreams {
+            if let Some((found, expected)) = conflict(other, &upstream) {
+                doc.report(at, &path.to_string(), found, expected);
+            }
+        }
+        upstreams.push(upstream);
+    }
+    is_whole.then_some(upstreams)
 }
 
-fn read_upstream(text: &str) -> Option<Upstream> {
-    let (scheme, rest) = text.split_once("://")?;
-    let (is_tls, usual) = match scheme {
-        "mqtt" => (false, PORT),
-        "mqtts" => (true, TLS_PORT),
-        _ => return None,
-    };
-    let is_ipv6 = rest.starts_with('[');
-    let (host, port) = match rest.rsplit_once(':').filter(|(host, _)| !is_ipv6 || host.ends_with(']')) {
-        Some((host, port)) => (host, port.parse().ok().filter(|port| *port > 0)?),
-        None => (rest, usual),
-    };
-    let is_host =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '[' | ']') || (is_ipv6 && c == ':');
-    let is_whole = !host.is_empty() && host.chars().all(is_host);
-    is_whole.then(|| Upstream { address: format!("{host}:{port}"), is_tls })
+fn at_most() -> String {
+    format!("{UPSTREAMS_MAX} at most")
+}
+
+/// Why two upstreams cannot be together, and what would be right: each topic is one upstream's.
+fn conflict(one: &UpstreamConfig, other: &UpstreamConfig) -> Option<(String, String)> {
+    let names = |upstream: &UpstreamConfig| upstream.sessions().into_iter().map(|(session, _)| session.name);
+    if names(one).any(|name| names(other).any(|other| name == other)) {
+        return Some((format!("a second upstream {:?}", one.name), "a name of its own".to_owned()));
+    }
+    let theirs: Vec<Filter> = other.topics_here().collect();
+    let common = one.topics_here().flat_map(|filter| theirs.iter().find_map(|other| filter.common(other)).into_iter());
+    let common = common.into_iter().next()?;
+    let found = format!("topics {:?}, which are topics of the upstream {:?}, too", common.as_str(), one.name);
+    Some((found, "topics that no other upstream has: another prefix, or other topics".to_owned()))
 }
 
 #[cfg(test)]
@@ -166,10 +115,16 @@ mod tests {
         }
     }
 
+    /// The only upstream.
+    fn read_one(text: &str) -> UpstreamConfig {
+        read(text).unwrap().upstreams.remove(0)
+    }
+
     #[test]
     fn an_upstream_is_a_url_or_several() {
         let check = |text: &str, expect: &[&str]| {
-            let found = read(&format!("upstream={text}")).map(|edge| edge.upstreams).unwrap_or_default();
+            let found = read(&format!("upstream={text}")).map(|edge| edge.upstreams[0].addresses.clone());
+            let found = found.unwrap_or_default();
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(found, expect, "{text}");
         };
@@ -187,12 +142,13 @@ mod tests {
     #[test]
     fn a_node_without_the_table_is_no_edge() {
         assert_eq!(from_text("t.toml", "", Path::new(".")).unwrap().edge, None);
-        let edge = read("upstream='mqtt://core'\npassword_file='p'\nkeep=['a/#']").unwrap();
+        let edge = read_one("upstream='mqtt://core'\npassword_file='p'\nkeep=['a/#']");
         assert_eq!(
             (edge.client_id.as_str(), edge.password_file.as_deref()),
             ("edge-north", Some(Path::new("/etc/t/p")))
         );
-        assert_eq!((edge.topics.len(), edge.keep.len(), edge.linger), (1, 1, Duration::from_secs(10)));
+        assert_eq!((edge.topics.len(), edge.keep.len(), edge.name.as_str()), (1, 1, "upstream"));
+        assert_eq!(read("upstream='mqtt://core'").unwrap().linger, Duration::from_secs(10));
     }
 
     #[test]
@@ -213,5 +169,76 @@ mod tests {
         check("upstream='mqtt://c'\ntopics=['plant/#']\nkeep=['site/#']", "edge.topics selects, too");
         check("upstream='mqtt://c'\nlinger='2d'", "edge.linger");
         check("upstream='mqtt://c'\nfilters=['#']", "edge.filters");
+        check("upstream='mqtt://c'\nprefix='a/#'", "a prefix of topics");
+    }
+
+    fn several(tables: &[&str]) -> String {
+        tables.iter().map(|table| format!("[[edge.upstream]]\n{table}\n")).collect()
+    }
+
+    #[test]
+    fn upstreams_have_topics_below_their_prefixes() {
+        let edge = read(&several(&[
+            "name='west'\naddress='mqtt://w'\nprefix='west'\nkeep=['plant/+/alarm']",
+            "name='east'\naddress=['mqtt://e1', 'mqtt://e2']\nprefix='far/east'\ntopics=['plant/#']\nuser='u'\npassword_file='p'",
+            "name='core'\naddress='mqtt://c'\ntopics=['core/#']",
+        ]));
+        let edge = edge.unwrap();
+        let topics =
+            |edge: &EdgeConfig| edge.upstreams.iter().flat_map(UpstreamConfig::topics_here).collect::<Vec<_>>();
+        assert_eq!(
+            topics(&edge).iter().map(Filter::as_str).collect::<Vec<_>>(),
+            ["west/#", "far/east/plant/#", "core/#"]
+        );
+        assert_eq!(edge.keep().map(|filter| filter.to_string()).collect::<Vec<_>>(), ["west/plant/+/alarm"]);
+        let ids: Vec<&str> = edge.upstreams.iter().map(|upstream| upstream.client_id.as_str()).collect();
+        assert_eq!(ids, ["edge-north-west", "edge-north-east", "edge-north-core"]);
+        assert_eq!(edge.upstreams[1].addresses.len(), 2);
+    }
+
+    #[test]
+    fn topics_of_protection_have_a_session_of_their_own() {
+        let upstream = read_one("upstream='mqtt://c'\nprotection=['+/alarm']\nkeep=['a/#','b/power']");
+        let sessions: Vec<_> = upstream
+            .sessions()
+            .into_iter()
+            .map(|(session, first)| {
+                let keep: Vec<String> = session.keep.iter().map(ToString::to_string).collect();
+                (session.name, session.client_id, keep.join(" "), session.topics.len(), first)
+            })
+            .collect();
+        let expect = [
+            ("upstream-protection", "edge-north-protection", "a/alarm", 1, true),
+            ("upstream", "edge-north", "a/# b/power", 1, false),
+        ];
+        let expect = expect
+            .map(|(name, id, keep, topics, first)| (name.to_owned(), id.to_owned(), keep.to_owned(), topics, first));
+        assert_eq!(sessions, expect);
+    }
+
+    #[test]
+    fn upstreams_do_not_share_topics() {
+        let check = |tables: &[&str], part: &str| {
+            let error = read(&several(tables)).unwrap_err();
+            assert!(error.contains(part), "{tables:?}: {error}");
+        };
+        let (a, b) = ("name='a'\naddress='mqtt://a'", "name='b'\naddress='mqtt://b'");
+        let with = |table: &str, more: &str| format!("{table}\n{more}");
+        check(&[a, b], "topics \"#\", which are topics of the upstream \"a\", too");
+        check(&[&with(a, "prefix='w'"), &with(b, "topics=['+/1']")], "topics \"w/1\"");
+        check(&[&with(a, "prefix='w'"), &with(b, "prefix='w'\ntopics=['x/#']")], "another prefix");
+        check(&[&with(a, "prefix='w'"), &with(a, "prefix='x'")], "a second upstream \"a\"");
+        check(&["address='mqtt://a'"], "edge.upstream[0].name");
+        check(&["name='a'"], "edge.upstream[0].address");
+        check(&[&with(a, "protection=['x/#']\ntopics=['y/#']")], "edge.upstream[0].protection");
+        check(&["name='nodes'\naddress='mqtt://a'"], "nodes and state are taken");
+        check(&["name='a/b'\naddress='mqtt://a'"], "a name of letters");
+        check(&[&with(a, "prefix='$x'")], "a prefix of topics");
+        check(&[&with(a, "prefix='x/'")], "a prefix of topics");
+        check(&[&with(a, "keep=['b']\ntopics=['c']")], "edge.upstream[0].topics selects, too");
+        let error = read(&format!("user='u'\n{}", several(&[a]))).unwrap_err();
+        assert!(error.contains("user in each table [[edge.upstream]]"), "{error}");
+        let nine: Vec<String> = (0..9).map(|at| format!("name='n{at}'\naddress='mqtt://a'\nprefix='p{at}'")).collect();
+        check(&nine.iter().map(String::as_str).collect::<Vec<_>>(), "expected 8 at most");
     }
 }

@@ -24,6 +24,7 @@ mod modbus;
 mod mqtt;
 mod names;
 mod points;
+mod prefix;
 mod protocol;
 mod restart;
 mod retention;
@@ -31,6 +32,7 @@ mod settings;
 mod simulated;
 mod topics;
 mod trace;
+mod upstream;
 mod views;
 
 #[cfg(test)]
@@ -49,7 +51,7 @@ pub use control::CoordinationConfig;
 pub use database::{DatabaseConfig, DatabaseServer, ServerAccess, VICTORIA};
 pub use device::{DeviceConfig, Numbered, Priority, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
-pub use edge::{EdgeConfig, Upstream};
+pub use edge::EdgeConfig;
 pub use fabric::{CentreConfig, ClusterConfig, FabricAccess, FabricConfig, SiteCommands, SiteConfig, is_site_name};
 pub use goose::{GooseConfig, GooseRole, values_of};
 pub use hub::{BacnetHub, HubUrl};
@@ -61,6 +63,7 @@ pub use points::{
     Iec104Point, Iec104Served, ModbusPoint, Operate, PointAddress, PointConfig, RulesConfig, ServedPoints,
     SimulatedPoint, States, Takes, ValueKind, WriteAs, model_of, read_points, read_served_points,
 };
+pub use prefix::TopicPrefix;
 pub use protocol::{Protocol, ProtocolName};
 pub use restart::{Source, restart_needed};
 pub use simulated::{ServedFaults, SimulatedConfig, read_served_faults};
@@ -69,6 +72,7 @@ pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};
 pub use topics::{TopicKind, TopicRule};
 pub use trace::TraceConfig;
+pub use upstream::{UpstreamAddress, UpstreamConfig};
 
 use std::path::Path;
 use tieline_core::Topic;

@@ -1,6 +1,6 @@
 //! Where a configuration came from, and what of it holds after a restart only.
 
-use super::{Config, EdgeConfig, HistoryConfig, HttpConfig, NodeConfig};
+use super::{Config, EdgeConfig, HistoryConfig, HttpConfig, NodeConfig, UpstreamConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -89,18 +89,33 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
 
 /// The keys of an edge. What it keeps is reloaded.
 fn note_edge(started: &EdgeConfig, file: &EdgeConfig, mut note: impl FnMut(&'static str, bool)) {
-    let EdgeConfig { upstreams, topics, keep: _, node_name: _, client_id, user, .. } = started;
-    let EdgeConfig { password_file, authorities, identity, linger, retry_max, silence, .. } = started;
-    note("edge.upstream", *upstreams == file.upstreams);
+    let EdgeConfig { upstreams, node_name: _, linger, retry_max, silence } = started;
+    note("edge.linger", *linger == file.linger);
+    note("edge.retry_max", *retry_max == file.retry_max);
+    note("edge.silence", *silence == file.silence);
+    match (upstreams.as_slice(), file.upstreams.as_slice()) {
+        ([started], [file]) => note_upstream(started, file, note),
+        (started, others) => {
+            let without_keep = |all: &[UpstreamConfig]| {
+                all.iter().map(|one| UpstreamConfig { keep: Vec::new(), ..one.clone() }).collect::<Vec<_>>()
+            };
+            note("edge.upstream", without_keep(started) == without_keep(others));
+        }
+    }
+}
+
+fn note_upstream(started: &UpstreamConfig, file: &UpstreamConfig, mut note: impl FnMut(&'static str, bool)) {
+    let UpstreamConfig { name, addresses, prefix, topics, keep: _, client_id, user, .. } = started;
+    let UpstreamConfig { password_file, authorities, identity, protection, .. } = started;
+    note("edge.upstream", *addresses == file.addresses && *name == file.name);
+    note("edge.protection", *protection == file.protection);
+    note("edge.prefix", *prefix == file.prefix);
     note("edge.topics", *topics == file.topics);
     note("edge.client_id", *client_id == file.client_id);
     note("edge.user", *user == file.user);
     note("edge.password_file", *password_file == file.password_file);
     note("edge.authorities", *authorities == file.authorities);
     note("edge.certificate and edge.key", *identity == file.identity);
-    note("edge.linger", *linger == file.linger);
-    note("edge.retry_max", *retry_max == file.retry_max);
-    note("edge.silence", *silence == file.silence);
 }
 
 #[cfg(test)]
@@ -129,7 +144,7 @@ mod tests {
         let edge = "[edge]\nupstream='mqtt://core'\n";
         check(edge, &format!("{edge}keep=['a/#']\n"), &[]);
         let others = "[edge]\nupstream='mqtt://other'\ntopics=['a/#']\nlinger='3s'\n";
-        check(edge, others, &["edge.upstream", "edge.topics", "edge.linger"]);
+        check(edge, others, &["edge.linger", "edge.upstream", "edge.topics"]);
         check("[command]\ntimeout='3s'\n", "[[topic]]\nfilter='a'\ntype='point'\n", &["command", "topic"]);
     }
 

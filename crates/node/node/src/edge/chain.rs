@@ -1,46 +1,193 @@
-//! Which nodes an edge has its values from: itself, its upstream, the upstream of that, and so on. A node that finds itself above
+//! Which nodes an edge has its values from: itself, its upstreams, the upstreams of these, and so on. A node that finds itself above
 //! itself is part of a circle, in which values and messages would go round.
 //!
-//! Each edge publishes its chain to [`NODES_TOPIC`] and reads that of its upstream. All nodes of a circle see the same nodes, so one
-//! of them opens it: the one with the least name. Its chain is then itself alone, and the others go on. It sees what it would
-//! have if it took part, so it stays out as long as the others would make a circle with it.
+//! Each edge publishes these nodes to [`NODES_TOPIC`], and reads them of each of its upstreams. All nodes of a circle see the same
+//! nodes, so one of them opens it: the one with the least name among those from which values come round to themselves. It takes
+//! nothing of the upstream through which it finds itself, and the others go on. It sees what it would have if it took part, so it
+//! stays out as long as the others would make a circle with it.
+//!
+//! The topic has a JSON array. Where each node has one upstream, these are names: `["north","core"]`. Where a node has several, each
+//! entry is a node with its upstreams behind it: `[["north","west","core"],["west","core"],["core"]]`.
 
-use std::collections::BTreeSet;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Where an edge says its chain, as a JSON array.
+/// Where an edge says which nodes these are.
 pub const NODES_TOPIC: &str = "$SYS/edge/nodes";
-/// Nodes of a chain, and bytes of a name: a longer one is not read.
+/// Nodes that are read, upstreams of one, and bytes of a name: what has more is not read.
 const NODES_MAX: usize = 64;
+const UPSTREAMS_MAX: usize = 8;
 const NAME_BYTES_MAX: usize = 300;
 
-/// What an edge knows of its chain.
+/// Nodes, each with its upstreams; the first one is that which says them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nodes(Vec<(String, Vec<String>)>);
+
+impl Nodes {
+    /// Reads what a node says; nothing of what cannot be read.
+    #[must_use]
+    pub fn read(payload: &[u8]) -> Self {
+        let entries: Vec<Json> = serde_json::from_slice(payload).unwrap_or_default();
+        Self::of_entries(&entries).filter(Self::is_sane).unwrap_or_default()
+    }
+
+    fn of_entries(entries: &[Json]) -> Option<Self> {
+        let name = |entry: &Json| entry.as_str().map(str::to_owned);
+        let mut nodes = Vec::with_capacity(entries.len().min(NODES_MAX));
+        let mut rest = entries;
+        while let Some((entry, behind)) = rest.split_first() {
+            let node = match entry {
+                Json::String(node) => {
+                    let above = behind.first().map(name);
+                    (node.clone(), above.map_or(Some(Vec::new()), |above| above.map(|above| vec![above]))?)
+                }
+                Json::Array(names) => {
+                    let mut names = names.iter().map(name).collect::<Option<Vec<_>>>()?.into_iter();
+                    (names.next()?, names.collect())
+                }
+                _ => return None,
+            };
+            nodes.push(node);
+            rest = behind;
+        }
+        Some(Self(nodes))
+    }
+
+    fn is_sane(&self) -> bool {
+        let is_short = |name: &String| name.len() <= NAME_BYTES_MAX;
+        let is_node =
+            |(node, above): &(_, Vec<_>)| is_short(node) && above.len() <= UPSTREAMS_MAX && above.iter().all(is_short);
+        self.0.len() <= NODES_MAX && self.0.iter().all(is_node)
+    }
+
+    /// What a node says whose upstreams say these.
+    #[must_use]
+    pub fn said<'a>(own: &str, above: impl Iterator<Item = &'a Self> + Clone) -> Self {
+        let mut upstreams: Vec<String> = Vec::new();
+        for first in above.clone().filter_map(|nodes| nodes.0.first()) {
+            if !upstreams.contains(&first.0) {
+                upstreams.push(first.0.clone());
+            }
+        }
+        let mut nodes = vec![(own.to_owned(), upstreams)];
+        for (node, above) in above.flat_map(|nodes| &nodes.0) {
+            match nodes.iter_mut().find(|(known, _)| known == node) {
+                // What others say of this node it knows better.
+                Some((known, _)) if known == own => {}
+                Some((_, known)) => {
+                    let more: Vec<&String> = above.iter().filter(|above| !known.contains(above)).collect();
+                    known.extend(more.into_iter().cloned());
+                }
+                None => nodes.push((node.clone(), above.clone())),
+            }
+        }
+        Self(nodes)
+    }
+
+    /// As the topic has it.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        let above = |at: usize| self.0.get(at + 1).map(|(above, _)| above);
+        let is_line = self.0.iter().enumerate().all(|(at, (_, upstreams))| upstreams.iter().eq(above(at)));
+        let entry = |(node, above): &(String, Vec<String>)| match is_line {
+            true => Json::from(node.as_str()),
+            false => std::iter::once(node).chain(above).map(String::as_str).collect(),
+        };
+        self.0.iter().map(entry).collect()
+    }
+
+    /// The nodes on the shortest way from the first one to `end`, without it; none where there is no way.
+    fn way_to(&self, end: &str) -> Option<Vec<String>> {
+        let above = self.upstreams();
+        let first = self.0.first()?.0.as_str();
+        let mut from: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut open = VecDeque::from([first]);
+        while let Some(node) = open.pop_front() {
+            if node == end {
+                let mut way = Vec::new();
+                let mut at = from.get(end).copied();
+                while let Some(node) = at {
+                    way.push(node.to_owned());
+                    at = from.get(node).copied().filter(|_| node != first);
+                }
+                way.reverse();
+                return Some(way);
+            }
+            for next in above.get(node).into_iter().flatten().copied() {
+                if next != first && !from.contains_key(next) {
+                    from.insert(next, node);
+                    open.push_back(next);
+                }
+            }
+        }
+        None
+    }
+
+    /// The nodes from which values come to `end`, and which have values of the first one: those of all circles through both.
+    fn between(&self, end: &str) -> BTreeSet<&str> {
+        let above = self.upstreams();
+        let reached = |from: &str| {
+            let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+            while let Some(node) = open.pop() {
+                let Some((node, upstreams)) = above.get_key_value(node) else { continue };
+                // What is above the end is of other circles.
+                if *node != end && seen.insert(*node) {
+                    open.extend(upstreams.iter().copied());
+                }
+            }
+            seen
+        };
+        let first = self.0.first().map_or("", |(node, _)| node);
+        let comes_round = |node: &&str| {
+            let mut all = reached(node).into_iter();
+            all.any(|node| above.get(node).is_some_and(|upstreams| upstreams.contains(&end)))
+        };
+        reached(first).into_iter().filter(comes_round).collect()
+    }
+
+    fn upstreams(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (node, above) in &self.0 {
+            all.entry(node).or_default().extend(above.iter().map(String::as_str));
+        }
+        all
+    }
+}
+
+/// What an edge knows of the nodes above one of its upstreams.
 #[derive(Debug)]
 pub struct Chain {
     own: String,
-    /// The upstream's chain, up to where this node is in it.
-    above: Vec<String>,
-    /// Whether it is in it.
-    is_circle: bool,
+    /// The upstream's nodes.
+    above: Nodes,
+    /// The nodes of the circle that this node has to open, itself first.
+    circle: Option<Vec<String>>,
+}
+
+/// The name of a node in chains. The `number` tells nodes apart that have the same name.
+#[must_use]
+pub fn node_of(name: &str, number: u64) -> String {
+    format!("{name} {number:016x}")
 }
 
 impl Chain {
-    /// A node that knows of none above it. The `number` tells nodes apart that have the same name.
+    /// A node that knows of none above it, by its name of [`node_of`].
     #[must_use]
-    pub fn new(name: &str, number: u64) -> Self {
-        Self { own: format!("{name} {number:016x}"), above: Vec::new(), is_circle: false }
+    pub const fn new(own: String) -> Self {
+        Self { own, above: Nodes(Vec::new()), circle: None }
     }
 
     /// Takes what the upstream says; whether that changes anything.
     pub fn set_above(&mut self, payload: &[u8]) -> bool {
-        let nodes: Vec<String> = serde_json::from_slice(payload).unwrap_or_default();
-        let is_sane = nodes.len() <= NODES_MAX && nodes.iter().all(|name| name.len() <= NAME_BYTES_MAX);
-        let mut above = if is_sane { nodes } else { Vec::new() };
-        let own = above.iter().position(|name| *name == self.own);
-        above.truncate(own.unwrap_or(above.len()));
-        let is_circle = own.is_some();
-        let has_changed = self.above != above || self.is_circle != is_circle;
-        (self.above, self.is_circle) = (above, is_circle);
-        has_changed
+        let above = Nodes::read(payload);
+        if self.above == above {
+            return false;
+        }
+        let is_least = above.between(&self.own).first().is_none_or(|least| *self.own < **least);
+        let way = if is_least { above.way_to(&self.own) } else { None };
+        self.circle = way.map(|way| std::iter::once(self.own.clone()).chain(way).collect());
+        self.above = above;
+        true
     }
 
     /// The upstream is away.
@@ -51,19 +198,13 @@ impl Chain {
     /// The nodes of the circle that this node has to open, itself first.
     #[must_use]
     pub fn circle(&self) -> Option<Vec<String>> {
-        let others: BTreeSet<&String> = self.above.iter().collect();
-        let is_least = others.first().is_none_or(|least| self.own < **least);
-        (self.is_circle && is_least).then(|| self.all())
+        self.circle.clone()
     }
 
-    /// What this node says to those below it.
+    /// The nodes that this node has values from by this upstream.
     #[must_use]
-    pub fn said(&self) -> Vec<String> {
-        if self.circle().is_some() { vec![self.own.clone()] } else { self.all() }
-    }
-
-    fn all(&self) -> Vec<String> {
-        std::iter::once(&self.own).chain(&self.above).cloned().collect()
+    pub fn taken(&self) -> Nodes {
+        if self.circle.is_some() { Nodes::default() } else { self.above.clone() }
     }
 }
 
@@ -71,54 +212,124 @@ impl Chain {
 mod tests {
     use super::*;
 
-    /// Nodes, each the edge of the one that `upstreams` says, tell each other their chains in any order until nothing changes; the
-    /// nodes that have opened a circle then.
-    fn check(upstreams: &[usize], expect: &[usize]) {
-        for seed in 0..50_u64 {
-            let name = |at: usize| (at + 7 * usize::try_from(seed).unwrap()) % 11;
-            let mut chains: Vec<Chain> =
-                (0..upstreams.len()).map(|at| Chain::new(&format!("n{}", name(at)), 1)).collect();
-            let (mut dice, mut calm) = (seed, 0);
-            while calm < 20 * chains.len() {
-                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let at = usize::try_from(dice >> 33).unwrap() % chains.len();
-                let Some(said) = upstreams.get(at).and_then(|up| chains.get(*up)).map(Chain::said) else { continue };
-                let has_changed = chains[at].set_above(serde_json::to_string(&said).unwrap().as_bytes());
-                calm = if has_changed { 0 } else { calm + 1 };
-            }
-            let open: Vec<usize> = (0..chains.len()).filter(|at| chains[*at].circle().is_some()).collect();
-            assert_eq!(open.len(), expect.len(), "{upstreams:?} {seed}: {chains:?}");
-            // Each circle is opened once, by one of its nodes.
-            for circle in expect {
-                let (mut nodes, mut at) = (Vec::new(), *circle);
-                while !nodes.contains(&at) {
-                    nodes.push(at);
-                    at = upstreams[at];
+    struct Dice(u64);
+
+    impl Dice {
+        fn roll(&mut self, sides: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(self.0 >> 33).unwrap() % sides
+        }
+    }
+
+    /// Nodes with the upstreams that `upstreams` says tell each other their nodes in any order until nothing changes; the links of
+    /// which nothing is taken then.
+    fn settle(upstreams: &[Vec<usize>], dice: &mut Dice) -> Vec<(usize, usize)> {
+        let turn = dice.roll(11);
+        let own = |at: usize| node_of(&format!("n{}", (at + 7 * turn) % 11), 1);
+        let mut chains: Vec<Vec<Chain>> = (0..upstreams.len())
+            .map(|at| upstreams[at].iter().map(|_| Chain::new(own(at))).collect::<Vec<_>>())
+            .collect();
+        let links: Vec<(usize, usize)> =
+            (0..upstreams.len()).flat_map(|at| (0..upstreams[at].len()).map(move |link| (at, link))).collect();
+        let (mut calm, mut told) = (0, 0);
+        while calm < 30 * links.len() {
+            let (at, link) = links[dice.roll(links.len())];
+            let up = upstreams[at][link];
+            let taken: Vec<Nodes> = chains[up].iter().map(Chain::taken).collect();
+            let said = Nodes::said(&own(up), taken.iter());
+            assert_eq!(Nodes::read(said.to_json().to_string().as_bytes()), said);
+            let has_changed = chains[at][link].set_above(said.to_json().to_string().as_bytes());
+            calm = if has_changed { 0 } else { calm + 1 };
+            told += 1;
+            assert!(told < 100_000, "{upstreams:?}: it does not settle: {chains:?}");
+        }
+        links.into_iter().filter(|(at, link)| chains[*at][*link].circle().is_some()).collect()
+    }
+
+    /// Whether a node finds itself above itself by links that are not among `open`.
+    fn has_circle(upstreams: &[Vec<usize>], open: &[(usize, usize)]) -> bool {
+        (0..upstreams.len()).any(|begin| {
+            let (mut seen, mut nodes) = (BTreeSet::new(), vec![begin]);
+            while let Some(node) = nodes.pop() {
+                for (link, up) in upstreams[node].iter().enumerate().filter(|(link, _)| !open.contains(&(node, *link)))
+                {
+                    if *up == begin {
+                        return true;
+                    }
+                    if seen.insert((node, link)) {
+                        nodes.push(*up);
+                    }
                 }
-                assert_eq!(open.iter().filter(|at| nodes.contains(at)).count(), 1, "{upstreams:?} {seed}: {chains:?}");
+            }
+            false
+        })
+    }
+
+    #[test]
+    fn one_node_of_each_circle_opens_it() {
+        for (upstreams, circles) in
+            [(&[0][..], 1), (&[1, 0], 1), (&[1, 2, 0], 1), (&[1, 2, 3, 4, 0, 0, 5], 1), (&[1, 0, 3, 2, 1], 2)]
+        {
+            let upstreams: Vec<Vec<usize>> = upstreams.iter().map(|up| vec![*up]).collect();
+            for seed in 0..50 {
+                let open = settle(&upstreams, &mut Dice(seed));
+                assert_eq!((open.len(), has_circle(&upstreams, &open)), (circles, false), "{upstreams:?} {seed}");
             }
         }
     }
 
     #[test]
-    fn one_node_of_each_circle_opens_it() {
-        check(&[0], &[0]);
-        check(&[1, 0], &[0]);
-        check(&[1, 2, 0], &[0]);
-        check(&[1, 2, 3, 4, 0, 0, 5], &[0]);
-        check(&[1, 0, 3, 2, 1], &[0, 2]);
+    fn circles_among_nodes_with_several_upstreams_are_opened_and_no_other_link_is() {
+        for seed in 0..300 {
+            let mut dice = Dice(seed);
+            let count = 2 + dice.roll(4);
+            let upstreams: Vec<Vec<usize>> = (0..count)
+                .map(|_| {
+                    let up: BTreeSet<usize> = (0..dice.roll(3)).map(|_| dice.roll(count)).collect();
+                    up.into_iter().collect()
+                })
+                .collect();
+            if upstreams.iter().all(Vec::is_empty) {
+                continue;
+            }
+            let open = settle(&upstreams, &mut dice);
+            assert!(!has_circle(&upstreams, &open), "seed {seed}: {upstreams:?}, open: {open:?}");
+            for closed in &open {
+                let others: Vec<_> = open.iter().filter(|link| *link != closed).copied().collect();
+                assert!(
+                    has_circle(&upstreams, &others),
+                    "seed {seed}: {closed:?} of {upstreams:?} is open for nothing"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_circle_is_told_as_a_way_through_its_nodes() {
+        let mut chain = Chain::new("a 1".to_owned());
+        assert!(chain.set_above(br#"[["b 1","c 1","d 1"],["d 1","e 1"],["c 1"],["e 1","a 1"]]"#));
+        assert_eq!(chain.circle().unwrap(), ["a 1", "b 1", "d 1", "e 1"]);
+        assert_eq!(chain.taken(), Nodes::default());
+        let mut chain = Chain::new("f 1".to_owned());
+        assert!(chain.set_above(br#"[["b 1","c 1"],["c 1","f 1"]]"#));
+        assert_eq!(chain.circle(), None, "b opens it");
     }
 
     #[test]
     fn what_is_no_chain_is_none() {
-        let mut chain = Chain::new("a", 1);
-        for payload in ["", "7", "{\"a\":1}", "[7]", "not json"] {
+        let mut chain = Chain::new(node_of("a", 1));
+        for payload in ["", "7", "{\"a\":1}", "[7]", "not json", "[[]]", "[\"a\",[\"b\"]]", "[[\"a\",7]]"] {
             assert!(!chain.set_above(payload.as_bytes()) && chain.circle().is_none(), "{payload}");
         }
         let long = serde_json::to_string(&vec!["b"; NODES_MAX + 1]).unwrap();
         assert!(!chain.set_above(long.as_bytes()));
         assert!(chain.set_above(b"[\"b 2\",\"c 3\"]"));
-        assert_eq!(chain.said(), ["a 0000000000000001", "b 2", "c 3"]);
+        let said =
+            |chain: &Chain| Nodes::said("a 0000000000000001", std::iter::once(&chain.taken())).to_json().to_string();
+        assert_eq!(said(&chain), r#"["a 0000000000000001","b 2","c 3"]"#);
         assert!(chain.clear() && !chain.clear());
+        let two = [Nodes::read(b"[\"b 2\",\"c 3\"]"), Nodes::read(b"[\"d 4\",\"c 3\"]")];
+        let said = Nodes::said("a", two.iter()).to_json().to_string();
+        assert_eq!(said, r#"[["a","b 2","d 4"],["b 2","c 3"],["c 3"],["d 4","c 3"]]"#);
     }
 }

@@ -4,6 +4,7 @@ use super::ANSWER_TOPIC;
 use super::chain::{Chain, NODES_TOPIC};
 use super::inbox::Inbox;
 use super::{EdgeCounters, EdgeInput, EdgeNews, LinkState};
+use crate::config::{TopicPrefix, UpstreamConfig};
 use bytes::Bytes;
 use core::num::NonZeroU16;
 use std::cell::RefCell;
@@ -42,9 +43,13 @@ pub struct Desk {
     counters: Arc<EdgeCounters>,
     codecs: Codecs,
     receiver: Receiver,
-    /// The topics that are the upstream's.
+    /// What it is called here.
+    name: String,
+    /// What its topics begin with here: the bus knows no others.
+    prefix: TopicPrefix,
+    /// The topics that are the upstream's, by their names there.
     topics: Vec<Filter>,
-    /// What is wanted.
+    /// What is wanted, by the names there.
     filters: BTreeSet<Filter>,
     chain: Chain,
     /// SUBSCRIBE under way.
@@ -64,15 +69,18 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Nothing is wanted of the `topics` that are the upstream's.
+    /// Nothing is wanted of the topics that are the upstream's.
     #[must_use]
-    pub fn new(inbox: &Rc<RefCell<Inbox>>, counters: Arc<EdgeCounters>, topics: Vec<Filter>, chain: Chain) -> Self {
-        inbox.borrow_mut().push(EdgeNews::Nodes(chain.said()));
+    pub fn new(inbox: &Rc<RefCell<Inbox>>, counters: Arc<EdgeCounters>, config: &UpstreamConfig, chain: Chain) -> Self {
+        inbox.borrow_mut().push(EdgeNews::Nodes(chain.taken()));
+        let (prefix, topics) = (config.prefix.clone(), config.topics.clone());
         Self {
             inbox: Rc::clone(inbox),
             counters,
             codecs: Codecs::built_in(),
             receiver: receiver(),
+            name: config.name.clone(),
+            prefix,
             topics,
             filters: BTreeSet::new(),
             chain,
@@ -92,13 +100,17 @@ impl Desk {
         for input in inputs {
             match input {
                 EdgeInput::Begin(filter) => {
+                    // System topics of the upstream are no topics here, wherever a filter with wildcards begins.
+                    let Some(filter) = self.prefix.filter_there(&filter) else { continue };
                     if self.filters.insert(filter.clone()) {
                         fresh.push(filter);
                     }
                 }
                 EdgeInput::End(filter) => {
                     self.ask(session, &std::mem::take(&mut fresh));
-                    self.end(session, &filter);
+                    if let Some(filter) = self.prefix.filter_there(&filter) {
+                        self.end(session, &filter);
+                    }
                 }
                 EdgeInput::Publish { ticket, message, qos, retain } => {
                     self.ask(session, &std::mem::take(&mut fresh));
@@ -118,9 +130,9 @@ impl Desk {
     /// Nothing came of the connection that was tried or was there; whether it was there.
     pub fn away(&mut self, why: &str) -> bool {
         let why = if self.why.is_empty() { why.to_owned() } else { std::mem::take(&mut self.why) };
-        tracing::warn!(upstream = self.upstream, why, "the upstream is away");
+        tracing::warn!(name = self.name, upstream = self.upstream, why, "the upstream is away");
         if self.chain.clear() {
-            self.tell(EdgeNews::Nodes(self.chain.said()));
+            self.tell(EdgeNews::Nodes(self.chain.taken()));
         }
         self.tell(EdgeNews::Link(LinkState::Away { upstream: self.upstream.clone(), why }));
         std::mem::take(&mut self.is_connected)
@@ -133,6 +145,12 @@ impl Desk {
 
     fn tell(&self, news: EdgeNews) {
         self.inbox.borrow_mut().push(news);
+    }
+
+    fn tell_refused(&self, filter: &Filter, why: Option<String>) {
+        if let Some(filter) = self.prefix.filter_here(filter) {
+            self.tell(EdgeNews::Refused(filter, why));
+        }
     }
 
     fn ask(&mut self, session: &Upward, filters: &[Filter]) {
@@ -186,7 +204,7 @@ impl Desk {
     fn end(&mut self, session: &Upward, filter: &Filter) {
         self.filters.remove(filter);
         if self.refused.remove(filter) {
-            self.tell(EdgeNews::Refused(filter.clone(), None));
+            self.tell_refused(filter, None);
         }
         if self.is_up() {
             let _ = session.with(|m, _| m.unsubscribe(core::slice::from_ref(filter)));
@@ -212,7 +230,12 @@ impl Desk {
     fn connected(&mut self, session: &Upward) {
         self.is_connected = true;
         EdgeCounters::add(&self.counters.connected, 1);
-        tracing::info!(upstream = self.upstream, filters = self.filters.len(), "the upstream is there");
+        tracing::info!(
+            name = self.name,
+            upstream = self.upstream,
+            filters = self.filters.len(),
+            "the upstream is there"
+        );
         self.tell(EdgeNews::Link(LinkState::Up { upstream: self.upstream.clone() }));
         self.subscribe_aside(session);
         self.subscribe_all(session);
@@ -224,7 +247,7 @@ impl Desk {
         if !self.chain.set_above(payload) {
             return;
         }
-        self.tell(EdgeNews::Nodes(self.chain.said()));
+        self.tell(EdgeNews::Nodes(self.chain.taken()));
         let upstream = self.upstream.clone();
         match self.chain.circle() {
             Some(nodes) => {
@@ -265,7 +288,7 @@ impl Desk {
             self.tell(EdgeNews::Again);
             self.subscribe_all(session);
         } else if let Some(removed) = topic.strip_prefix(REMOVED) {
-            if let Ok(topic) = Topic::new(removed) {
+            if let Some(topic) = Topic::new(removed).ok().and_then(|topic| self.prefix.here(&topic)) {
                 self.tell(EdgeNews::Removed(topic));
             }
         } else {
@@ -284,9 +307,9 @@ impl Desk {
                 let words = properties.reason_string().map_or_else(|| reason.to_string(), |words| words.to_string());
                 tracing::warn!(%filter, words, "the upstream refuses a subscription");
                 self.refused.insert(filter.clone());
-                self.tell(EdgeNews::Refused(filter, Some(words)));
+                self.tell_refused(&filter, Some(words));
             } else if self.refused.remove(&filter) {
-                self.tell(EdgeNews::Refused(filter, None));
+                self.tell_refused(&filter, None);
             }
         }
     }
@@ -346,9 +369,11 @@ impl Desk {
 
     /// Tells of a value or a message. Payloads are read here, and not on the bus.
     fn value(&self, received: &Received, topic: Topic, body: Body, (is_delta, ready): (bool, Option<Box<ReadyDelta>>)) {
+        // A name that is too long with the prefix is no topic here.
+        let Some(topic) = self.prefix.here(&topic) else { return };
         // What comes as a delta is a last value, and so is what has RETAIN as it was published.
         let retain = is_delta || received.retain;
-        let properties = received.message.properties.without_user_property(PROPERTY);
+        let properties = self.properties_here(received.message.properties.without_user_property(PROPERTY));
         let body = match body {
             Body::Opaque(bytes) => read(bytes, is_delta),
             body => body,
@@ -364,11 +389,34 @@ impl Desk {
         self.tell(EdgeNews::Message { message, body, retain });
     }
 
+    /// An answer to a message goes to the topic that the upstream's topic is here.
+    fn properties_here(&self, properties: Properties) -> Properties {
+        if self.prefix.is_empty() {
+            return properties;
+        }
+        let Some(to) = properties.response_topic().and_then(|to| Topic::new(&to).ok()) else { return properties };
+        let is_selected = self.topics.iter().any(|filter| filter.matches(&to));
+        match self.prefix.here(&to).filter(|_| is_selected) {
+            Some(here) => with_response_topic(&properties, &here),
+            None => properties,
+        }
+    }
+
     /// What both sides know of topics ends with the connection.
     fn closed(&mut self) {
         self.receiver = receiver();
         self.asked.clear();
     }
+}
+
+/// Properties with another topic for the answer.
+#[must_use]
+pub fn with_response_topic(properties: &Properties, to: &Topic) -> Properties {
+    let other = |property| match property {
+        Property::ResponseTopic(_) => Property::ResponseTopic(Text::truncated(to)),
+        property => property,
+    };
+    properties.iter().map(other).collect()
 }
 
 fn receiver() -> Receiver {

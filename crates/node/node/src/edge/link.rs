@@ -1,6 +1,6 @@
 //! The connection to the upstream: made, lost, and made again.
 //!
-//! Upstreams are tried in the order of the configuration, one right after the other; when none has answered, the next round
+//! Addresses are tried in the order of the configuration, one right after the other; when none has answered, the next round
 //! waits. A connection that was lost begins with the first again. Password and TLS files are read for each attempt: what is
 //! renewed holds from then on.
 
@@ -8,8 +8,8 @@ use super::chain::Chain;
 use super::desk::{Desk, Front, Upward};
 use super::inbox::Inbox;
 use super::way::Way;
-use super::{EdgeCounters, EdgeInput, EdgeReport};
-use crate::config::{EdgeConfig, Upstream};
+use super::{EdgeCounters, EdgeInput, EdgeLink, EdgeReport};
+use crate::config::{UpstreamAddress, UpstreamConfig};
 use std::cell::RefCell;
 use std::fs;
 use std::rc::Rc;
@@ -32,17 +32,17 @@ const STEADY: Duration = Duration::from_secs(10);
 /// Keeps the connection until the bus is gone.
 pub async fn run<I: From<EdgeReport> + Send + 'static>(
     shard: Rc<Shard>,
-    config: EdgeConfig,
+    link: EdgeLink,
     (way, counters): (Way, Arc<EdgeCounters>),
     mut asked: mpsc::Receiver<EdgeInput>,
     reports: mpsc::Sender<I>,
 ) {
     let limits = Limits { unsent_bytes_max: UNSENT_BYTES_MAX, ..Limits::default() };
-    let session = Session::new(&shard, ClientSession::new(session_config(&config)), limits);
+    let session = Session::new(&shard, ClientSession::new(session_config(&link)), limits);
     let inbox = Rc::new(RefCell::new(Inbox::new(Arc::clone(&counters))));
-    let chain = Chain::new(&config.node_name, way.number(1));
-    let desk = Rc::new(RefCell::new(Desk::new(&inbox, counters, config.topics.clone(), chain)));
-    tokio::task::spawn_local(hand_over(session.clone(), inbox, reports));
+    let chain = Chain::new(link.node.clone());
+    let desk = Rc::new(RefCell::new(Desk::new(&inbox, counters, &link.upstream, chain)));
+    tokio::task::spawn_local(hand_over(session.clone(), inbox, (link.at, reports)));
     let (of, clerk) = (session.clone(), Rc::clone(&desk));
     tokio::task::spawn_local(async move {
         let mut inputs = Vec::with_capacity(INPUTS_A_TURN);
@@ -51,32 +51,36 @@ pub async fn run<I: From<EdgeReport> + Send + 'static>(
         }
         of.close();
     });
-    keep(&session, &config, &way, &desk).await;
+    keep(&session, &link, &way, &desk).await;
 }
 
 /// Hands over what came, as fast as the bus takes it.
-async fn hand_over<I: From<EdgeReport>>(session: Upward, inbox: Rc<RefCell<Inbox>>, reports: mpsc::Sender<I>) {
+async fn hand_over<I: From<EdgeReport>>(
+    session: Upward,
+    inbox: Rc<RefCell<Inbox>>,
+    (upstream, reports): (usize, mpsc::Sender<I>),
+) {
     let ready = inbox.borrow().ready();
     loop {
         let news = inbox.borrow_mut().take();
         inbox.borrow_mut().hold(&session);
         if news.is_empty() {
             ready.notified().await;
-        } else if reports.send(EdgeReport(news).into()).await.is_err() {
+        } else if reports.send(EdgeReport { upstream, news }.into()).await.is_err() {
             return;
         }
     }
 }
 
-async fn keep(session: &Upward, config: &EdgeConfig, way: &Way, desk: &Rc<RefCell<Desk>>) {
-    let backoff = Backoff { first: config.retry_max / FIRST_WAIT, max: config.retry_max };
+async fn keep(session: &Upward, link: &EdgeLink, way: &Way, desk: &Rc<RefCell<Desk>>) {
+    let backoff = Backoff { first: link.retry_max / FIRST_WAIT, max: link.retry_max };
     let mut jitter = Jitter::new(way.number(0));
     let mut failures = 0;
     loop {
-        for upstream in &config.upstreams {
-            desk.borrow_mut().tries(upstream.to_string());
+        for address in &link.upstream.addresses {
+            desk.borrow_mut().tries(address.to_string());
             let began = session.shard().now().mono;
-            let why = match attempt(session, config, (way, upstream), desk).await {
+            let why = match attempt(session, link, (way, address), desk).await {
                 Ok(Closed::Owner) | Err(None) => return,
                 Ok(why) => why.to_string(),
                 Err(Some(why)) => why,
@@ -99,13 +103,13 @@ async fn keep(session: &Upward, config: &EdgeConfig, way: &Way, desk: &Rc<RefCel
 /// One connection, until it ends; why there was none, or nothing where the session is over.
 async fn attempt(
     session: &Upward,
-    config: &EdgeConfig,
-    (way, upstream): (&Way, &Upstream),
+    link: &EdgeLink,
+    (way, address): (&Way, &UpstreamAddress),
     desk: &Rc<RefCell<Desk>>,
 ) -> Result<Closed, Option<String>> {
     let mut front = Front(Rc::clone(desk));
-    let target = target(config, upstream).map_err(Some)?;
-    let credentials = credentials(config).map_err(Some)?;
+    let target = target(link, address).map_err(Some)?;
+    let credentials = credentials(&link.upstream).map_err(Some)?;
     session.with(|m, _| m.set_credentials(credentials.0, credentials.1));
     let counters = Arc::clone(session.shard().counters());
     let opened = session.idle(way.open(&target, &counters), &mut front).await.map_err(|_| None)?;
@@ -113,11 +117,12 @@ async fn attempt(
     Ok(session.run(connection, &mut front).await)
 }
 
-fn target(config: &EdgeConfig, upstream: &Upstream) -> Result<Target, String> {
-    let mut target = Target::new(&upstream.address);
-    target.timeout = config.silence;
+fn target(link: &EdgeLink, address: &UpstreamAddress) -> Result<Target, String> {
+    let config = &link.upstream;
+    let mut target = Target::new(&address.address);
+    target.timeout = link.silence;
     (target.send_buffer, target.receive_buffer) = (None, None);
-    if upstream.is_tls {
+    if address.is_tls {
         let identity = config.identity.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
         let tls = ClientTls::load(config.authorities.as_deref(), identity).map_err(|error| error.to_string())?;
         target.over = ConnectOver::Tls(TlsConnect { tls: ClientSide::Once(tls), name: None });
@@ -125,19 +130,19 @@ fn target(config: &EdgeConfig, upstream: &Upstream) -> Result<Target, String> {
     Ok(target)
 }
 
-fn credentials(config: &EdgeConfig) -> Result<(Option<Text>, Option<Binary>), String> {
-    let user = config.user.as_deref().map(Text::new).transpose().map_err(|error| format!("edge.user: {error}"))?;
+fn credentials(config: &UpstreamConfig) -> Result<(Option<Text>, Option<Binary>), String> {
+    let user = config.user.as_deref().map(Text::new).transpose().map_err(|error| format!("user: {error}"))?;
     let Some(file) = &config.password_file else { return Ok((user, None)) };
     let password = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let password = Binary::new(password.trim_end_matches(['\r', '\n']).as_bytes().to_vec());
     Ok((user, Some(password.map_err(|error| format!("{}: {error}", file.display()))?)))
 }
 
-fn session_config(config: &EdgeConfig) -> ClientConfig {
+fn session_config(link: &EdgeLink) -> ClientConfig {
     // A question after half of the silence that is allowed, and the other half for its answer.
-    let half = config.silence / 2;
+    let half = link.silence / 2;
     ClientConfig {
-        client_id: Text::truncated(&config.client_id),
+        client_id: Text::truncated(&link.upstream.client_id),
         keep_alive_s: u16::try_from(half.as_secs().max(1)).unwrap_or(u16::MAX),
         answer_timeout: half,
         topic_alias_max: u16::MAX,

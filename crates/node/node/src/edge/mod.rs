@@ -1,4 +1,4 @@
-//! The column of an edge: its session at the upstream, over which topics of another node come.
+//! The column of an edge: its session at an upstream, over which topics of another node come. Each upstream has a thread of its own.
 //!
 //! ```text
 //!  upstream ── deltas ──▶ session ── values ──▶ inbox ── reports ──▶ the bus
@@ -18,14 +18,16 @@ mod inbox;
 mod link;
 mod way;
 
-pub use chain::NODES_TOPIC;
+pub use chain::{NODES_TOPIC, Nodes, node_of};
+pub use desk::with_response_topic;
 pub use way::{GivenWay, MakeConnection, Way};
 
-use crate::config::EdgeConfig;
+use crate::config::UpstreamConfig;
 use bytes::Bytes;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tieline_core::{Body, Filter, Topic};
 use tieline_delta::ReadyDelta;
 use tieline_mqtt::{Message, Qos, ReasonCode};
@@ -87,8 +89,8 @@ pub enum EdgeNews {
     Again,
     /// All last values of what is asked for have come since the link is up, or since they come once more.
     CaughtUp,
-    /// This node, and those above it whose values it has, by their names.
-    Nodes(Vec<String>),
+    /// The nodes whose values this node has by this upstream.
+    Nodes(Nodes),
     /// The upstream does not let this node have what the filter selects, or now it does.
     Refused(Filter, Option<String>),
     /// What became of a client's message.
@@ -109,7 +111,29 @@ pub enum EdgeNews {
 
 /// What the bus reads at a time.
 #[derive(Debug)]
-pub struct EdgeReport(pub Vec<EdgeNews>);
+pub struct EdgeReport {
+    /// Of which upstream: its place in the configuration.
+    pub upstream: usize,
+    /// What is new.
+    pub news: Vec<EdgeNews>,
+}
+
+/// What the thread of one upstream has to know.
+#[derive(Clone, Debug)]
+pub struct EdgeLink {
+    /// Its place in the configuration.
+    pub at: usize,
+    /// The upstream.
+    pub upstream: UpstreamConfig,
+    /// Whether its topics are urgent on the bus.
+    pub is_urgent: bool,
+    /// This node in [`Nodes`]: the same for all upstreams.
+    pub node: String,
+    /// The longest wait between attempts to connect.
+    pub retry_max: Duration,
+    /// How long the upstream may say nothing.
+    pub silence: Duration,
+}
 
 /// How the link to the upstream is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,6 +176,17 @@ impl LinkState {
     /// All words.
     pub const NAMES: [&'static str; 4] = ["connecting", "up", "circle", "away"];
 
+    /// How much it needs to be seen to.
+    #[must_use]
+    pub const fn gravity(&self) -> u8 {
+        match self {
+            Self::Up { .. } => 0,
+            Self::Connecting => 1,
+            Self::Circle { .. } => 2,
+            Self::Away { .. } => 3,
+        }
+    }
+
     /// Whether values come.
     #[must_use]
     pub const fn is_up(&self) -> bool {
@@ -186,19 +221,19 @@ impl EdgeCounters {
     }
 }
 
-/// Keeps the connection to the upstream as a task of the present thread, until the bus is gone.
+/// Keeps the connection to an upstream as a task of the present thread, until the bus is gone.
 pub fn run_here<I: From<EdgeReport> + Send + 'static>(
     shard: Rc<Shard>,
-    (config, way): (&EdgeConfig, Way),
+    (link, way): (EdgeLink, Way),
     handle: &EdgeHandle,
     asked: mpsc::Receiver<EdgeInput>,
     reports: mpsc::Sender<I>,
 ) {
     let way = (way, Arc::clone(&handle.counters));
-    tokio::task::spawn_local(link::run(shard, config.clone(), way, asked, reports));
+    tokio::task::spawn_local(link::run(shard, link, way, asked, reports));
 }
 
-/// The thread of an edge. Dropping it says nothing to the upstream and ends it.
+/// The thread of an upstream. Dropping it says nothing to the upstream and ends it.
 #[derive(Debug)]
 pub struct EdgeThread(ShardThread);
 
@@ -214,11 +249,11 @@ pub struct EdgeHandle {
 }
 
 impl EdgeHandle {
-    /// A handle, and what the thread reads.
+    /// A handle, and what the thread reads. The sockets of all threads are counted together.
     #[must_use]
-    pub fn new() -> (Self, mpsc::Receiver<EdgeInput>) {
+    pub fn new(sockets: &Arc<Counters>) -> (Self, mpsc::Receiver<EdgeInput>) {
         let (inputs, asked) = mpsc::channel(INPUTS_MAX);
-        (Self { inputs, counters: Arc::default(), sockets: Arc::default() }, asked)
+        (Self { inputs, counters: Arc::default(), sockets: Arc::clone(sockets) }, asked)
     }
 }
 
@@ -228,14 +263,14 @@ impl EdgeThread {
     /// # Errors
     /// The system gives no thread.
     pub fn start<I: From<EdgeReport> + Send + 'static>(
-        config: &EdgeConfig,
+        link: EdgeLink,
         clock: Clock,
         handle: &EdgeHandle,
         asked: mpsc::Receiver<EdgeInput>,
         reports: mpsc::Sender<I>,
     ) -> std::io::Result<Self> {
-        let (config, counters) = (config.clone(), Arc::clone(&handle.counters));
-        let body = move |shard| link::run(shard, config, (Way::Network, counters), asked, reports);
+        let counters = Arc::clone(&handle.counters);
+        let body = move |shard| link::run(shard, link, (Way::Network, counters), asked, reports);
         ShardThread::spawn("edge", clock, Arc::clone(&handle.sockets), body).map(Self)
     }
 

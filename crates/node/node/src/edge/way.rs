@@ -3,11 +3,12 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use tieline_net::{Connection, Counters, Target, open};
 
 /// Makes a connection with an address.
-pub type MakeConnection = Box<dyn Fn(&str) -> io::Result<Connection>>;
+pub type MakeConnection = Rc<dyn Fn(&str) -> io::Result<Connection>>;
 
 /// The way to the upstream.
 pub enum Way {
@@ -18,6 +19,7 @@ pub enum Way {
 }
 
 /// Connections that somebody else makes.
+#[derive(Clone)]
 pub struct GivenWay {
     /// Makes one.
     pub connect: MakeConnection,

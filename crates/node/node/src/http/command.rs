@@ -86,9 +86,9 @@ pub async fn command(authenticated: Authenticated, CommandBody(body): CommandBod
     if let Some(answer) = forwarded(&authorized, CallVerb::Command, &body, request.requester.as_deref()).await? {
         return Ok(CommandAnswer::Forwarded(answer));
     }
-    if upstream::answers(&authorized, vec![request.topic.to_string()]).await? {
+    if let Some(above) = upstream::answers(&authorized, vec![request.topic.to_string()]).await? {
         let topic = format!("{REQUEST_PREFIX}{}", request.topic);
-        let told = upstream::ask(&authorized, &topic, &body, request.requester).await?;
+        let told = upstream::ask(&authorized, above, &topic, &body, request.requester).await?;
         return Ok(CommandAnswer::Forwarded(ForwardedAnswer::of(told.to_string())));
     }
     let shown = request.clone();

@@ -6,7 +6,7 @@ use super::body::{Answer, Written, takes_json};
 use super::command::status_of;
 use super::problem::Problem;
 use super::site_calls::{ForwardedAnswer, forwarded};
-use super::upstream;
+use super::upstream::{self, Above};
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, Reader, ReservationResult, Reservations};
@@ -151,8 +151,13 @@ impl<T: Answered> Outcome<T> {
 
 impl<T> Outcome<T> {
     /// What the upstream says to a request.
-    async fn above(authorized: &Authorized, verb: &str, raw: &Json, name: Option<String>) -> Result<Self, Problem> {
-        let told = upstream::ask(authorized, &format!("$control/{verb}"), raw, name).await?;
+    async fn above(
+        (authorized, above): (&Authorized, Above),
+        verb: &str,
+        raw: &Json,
+        name: Option<String>,
+    ) -> Result<Self, Problem> {
+        let told = upstream::ask(authorized, above, &format!("$control/{verb}"), raw, name).await?;
         Ok(Self::Forwarded(ForwardedAnswer::of(told.to_string())))
     }
 }
@@ -234,8 +239,8 @@ pub async fn reserve(
     for device in body.devices() {
         authorized.must(verb, device).await?;
     }
-    if upstream::answers(&authorized, body.devices().map(str::to_owned).collect()).await? {
-        return Outcome::above(&authorized, "reserve", raw, body.requester).await;
+    if let Some(above) = upstream::answers(&authorized, body.devices().map(str::to_owned).collect()).await? {
+        return Outcome::above((&authorized, above), "reserve", raw, body.requester).await;
     }
     let asked = authorized.call(body.requester.as_deref());
     let result = ask(&authorized, move |bus, now, answer| bus.reserve(now, body, &asked, answer)).await?;
@@ -253,8 +258,8 @@ pub async fn renew(authenticated: Authenticated, body: Body<RenewBody>) -> Resul
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
-    if upstream::has_task(&authorized, &body.task).await? {
-        return Outcome::above(&authorized, "renew", raw, body.requester).await;
+    if let Some(above) = upstream::has_task(&authorized, &body.task).await? {
+        return Outcome::above((&authorized, above), "renew", raw, body.requester).await;
     }
     let by = authorized.call(body.requester.as_deref()).by;
     let result = ask(&authorized, move |bus, now, answer| bus.renew(now, &body, &by, answer)).await?;
@@ -275,8 +280,8 @@ pub async fn cancel(
         Ok(body) => body,
         Err(why) => return Ok(Outcome::of(ReservationResult::malformed(&why))),
     };
-    if upstream::has_task(&authorized, &body.task).await? {
-        return Outcome::above(&authorized, "cancel", raw, body.requester).await;
+    if let Some(above) = upstream::has_task(&authorized, &body.task).await? {
+        return Outcome::above((&authorized, above), "cancel", raw, body.requester).await;
     }
     if body.force {
         let task = body.task.clone();
@@ -333,11 +338,11 @@ async fn points(
         Ok(points) => points,
         Err(detail) => return Ok(Outcome::of(CallResult::malformed(detail))),
     };
-    if upstream::answers(&authorized, points.topics().map(ToString::to_string).collect()).await? {
+    if let Some(above) = upstream::answers(&authorized, points.topics().map(ToString::to_string).collect()).await? {
         for topic in points.topics() {
             authorized.must(Verb::Command, topic).await?;
         }
-        return Outcome::above(&authorized, verb, raw, name).await;
+        return Outcome::above((&authorized, above), verb, raw, name).await;
     }
     let points = match with_points_of_devices(&authorized, points).await? {
         Ok(points) => points,

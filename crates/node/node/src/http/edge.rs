@@ -1,21 +1,53 @@
-//! The upstream of an edge in `/v1/status`, `/healthz` and `/metrics`.
+//! The upstreams of an edge in `/v1/status`, `/healthz` and `/metrics`.
 
 use super::status::Seen;
 use crate::bus::MirrorSeen;
-use crate::edge::LinkState;
+use crate::edge::{EdgeCounters, LinkState};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tieline_service::exposition::Exposition;
 
-/// The link of an edge to its upstream
+/// The links of an edge to its upstreams
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "Edge")]
 pub(super) struct EdgeShown {
-    /// `up` only while the upstream has let this node in
+    /// `up` only while all upstreams have let this node in; else the state of the one that needs attention most
     #[schemars(extend("enum" = LinkState::NAMES))]
     state: &'static str,
-    /// The upstream that is connected, or was tried last; empty before the first attempt has ended
+    /// Its address that is connected, or was tried last; empty before the first attempt has ended
+    upstream: String,
+    /// Why it is not up
+    why: String,
+    /// When its state began
+    #[schemars(extend("format" = "date-time"))]
+    since: String,
+    /// Filters that clients of this node have, of all upstreams
+    filters: usize,
+    /// Filters that are subscribed at upstreams
+    asked: usize,
+    /// Topics that have values of upstreams
+    topics: usize,
+    /// Of these, values from before the link was lost
+    away: usize,
+    /// Filters that upstreams refuse
+    refused: Vec<RefusedShown>,
+    /// Each upstream, in the order of the configuration
+    upstreams: Vec<UpstreamShown>,
+}
+
+/// The link to one upstream
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Upstream")]
+struct UpstreamShown {
+    /// Its name in the configuration; `upstream` where it has none
+    name: String,
+    /// What its topics begin with here; empty where they have the same names
+    prefix: String,
+    /// `up` only while it has let this node in
+    #[schemars(extend("enum" = LinkState::NAMES))]
+    state: &'static str,
+    /// The address that is connected, or was tried last; empty before the first attempt has ended
     upstream: String,
     /// Why it is not up
     why: String,
@@ -24,17 +56,17 @@ pub(super) struct EdgeShown {
     since: String,
     /// Filters that clients of this node have
     filters: usize,
-    /// Filters that are subscribed at the upstream
+    /// Filters that are subscribed there
     asked: usize,
-    /// Topics that have values of the upstream
+    /// Topics that have values of it
     topics: usize,
     /// Of these, values from before the link was lost
     away: usize,
-    /// Filters that the upstream refuses
+    /// Filters that it refuses
     refused: Vec<RefusedShown>,
 }
 
-#[derive(JsonSchema, Serialize)]
+#[derive(Clone, JsonSchema, Serialize)]
 #[schemars(inline)]
 struct RefusedShown {
     filter: String,
@@ -42,7 +74,28 @@ struct RefusedShown {
 }
 
 impl EdgeShown {
-    pub(super) fn of(seen: &MirrorSeen) -> Self {
+    /// None of a node that is no edge.
+    pub(super) fn of(seen: &[MirrorSeen]) -> Option<Self> {
+        let worst = UpstreamShown::of(seen.iter().max_by_key(|mirror| mirror.link.0.gravity())?);
+        let upstreams: Vec<UpstreamShown> = seen.iter().map(UpstreamShown::of).collect();
+        let sum = |of: fn(&UpstreamShown) -> usize| upstreams.iter().map(of).sum();
+        Some(Self {
+            state: worst.state,
+            upstream: worst.upstream,
+            why: worst.why,
+            since: worst.since,
+            filters: sum(|shown| shown.filters),
+            asked: sum(|shown| shown.asked),
+            topics: sum(|shown| shown.topics),
+            away: sum(|shown| shown.away),
+            refused: upstreams.iter().flat_map(|shown| shown.refused.clone()).collect(),
+            upstreams,
+        })
+    }
+}
+
+impl UpstreamShown {
+    fn of(seen: &MirrorSeen) -> Self {
         let (link, since) = &seen.link;
         let (upstream, why) = match link {
             LinkState::Connecting => (String::new(), String::new()),
@@ -52,6 +105,8 @@ impl EdgeShown {
         };
         let refused = seen.refused.iter();
         Self {
+            name: seen.name.to_string(),
+            prefix: seen.prefix.clone(),
             state: link.name(),
             upstream,
             why,
@@ -76,47 +131,79 @@ fn circle(nodes: &[String]) -> String {
 
 /// What a person may have to see to.
 pub(super) fn trouble(seen: &Seen) -> Vec<String> {
-    let Some(mirror) = &seen.mirror else { return Vec::new() };
-    let link = match &mirror.link.0 {
-        LinkState::Up { .. } => None,
-        LinkState::Connecting => Some("edge: the upstream has not answered yet".to_owned()),
-        LinkState::Circle { upstream, nodes } => Some(format!("edge: {upstream}: {}", circle(nodes))),
-        LinkState::Away { upstream, why } => Some(format!("edge: {upstream} is away: {why}")),
-    };
-    let refused = mirror.refused.iter().map(|(filter, why)| format!("edge: the upstream refuses {filter}: {why}"));
-    link.into_iter().chain(refused).collect()
+    let is_one = seen.mirrors.len() == 1;
+    let of = |mirror: &MirrorSeen| if is_one { String::new() } else { format!("{}: ", mirror.name) };
+    let all = seen.mirrors.iter().flat_map(|mirror| {
+        let name = of(mirror);
+        let link = match &mirror.link.0 {
+            LinkState::Up { .. } => None,
+            LinkState::Connecting => Some(format!("edge: {name}the upstream has not answered yet")),
+            LinkState::Circle { upstream, nodes } => Some(format!("edge: {name}{upstream}: {}", circle(nodes))),
+            LinkState::Away { upstream, why } => Some(format!("edge: {name}{upstream} is away: {why}")),
+        };
+        let refused = mirror.refused.iter();
+        let refused = refused.map(move |(filter, why)| format!("edge: {name}the upstream refuses {filter}: {why}"));
+        link.into_iter().chain(refused.collect::<Vec<_>>()).collect::<Vec<_>>()
+    });
+    all.collect()
 }
 
+type Family = (&'static str, &'static str, &'static str);
+
 pub(super) fn metrics(e: &mut Exposition, seen: &Seen) {
-    let Some(mirror) = &seen.mirror else { return };
-    let states = LinkState::NAMES.map(|name| (name, u8::from(mirror.link.0.name() == name)));
-    e.labelled(("tieline_edge_link", "1 for the state of the link to the upstream.", "gauge"), "state", states);
-    e.gauge("tieline_edge_filters", "Filters that clients of this node have.", mirror.filters.0);
-    e.gauge("tieline_edge_filters_asked", "Filters subscribed at the upstream.", mirror.filters.1);
-    e.gauge("tieline_edge_filters_refused", "Filters that the upstream refuses.", mirror.refused.len());
-    e.gauge("tieline_edge_topics", "Topics that have values of the upstream.", mirror.counts.topics);
-    e.gauge("tieline_edge_topics_away", "Of these, values from before the link was lost.", mirror.counts.away);
+    let mirrors = &seen.mirrors;
+    if mirrors.is_empty() {
+        return;
+    }
+    e.family("tieline_edge_link", "1 for the state of the link to the upstream.", "gauge");
+    for mirror in mirrors {
+        for name in LinkState::NAMES {
+            let is_so = u8::from(mirror.link.0.name() == name);
+            e.sample("tieline_edge_link", &[("upstream", &*mirror.name), ("state", name)], is_so);
+        }
+    }
+    let mut of_each = |(name, help, kind): Family, value: &dyn Fn(&MirrorSeen) -> u64| {
+        e.labelled((name, help, kind), "upstream", mirrors.iter().map(|mirror| (&*mirror.name, value(mirror))));
+    };
+    let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    of_each(("tieline_edge_filters", "Filters that clients of this node have.", "gauge"), &|m| wide(m.filters.0));
+    of_each(("tieline_edge_filters_asked", "Filters subscribed at the upstream.", "gauge"), &|m| wide(m.filters.1));
+    let refused = "Filters that the upstream refuses.";
+    of_each(("tieline_edge_filters_refused", refused, "gauge"), &|m| wide(m.refused.len()));
+    let topics = "Topics that have values of the upstream.";
+    of_each(("tieline_edge_topics", topics, "gauge"), &|m| wide(m.counts.topics));
+    let away = "Of these, values from before the link was lost.";
+    of_each(("tieline_edge_topics_away", away, "gauge"), &|m| wide(m.counts.away));
     let own = "Values of the upstream left out because the topic is this node's own.";
-    e.counter("tieline_edge_own_topics_total", own, mirror.counts.own);
-    e.counter(
-        "tieline_edge_refused_total",
-        "Values of the upstream that the tree had no room for.",
-        mirror.counts.full,
-    );
-    let (sent, refused) = mirror.counts.upward;
-    e.counter("tieline_edge_upward_total", "Messages of clients that went to the upstream.", sent);
+    of_each(("tieline_edge_own_topics_total", own, "counter"), &|m| m.counts.own);
+    let full = "Values of the upstream that the tree had no room for.";
+    of_each(("tieline_edge_refused_total", full, "counter"), &|m| m.counts.full);
+    let upward = "Messages of clients that went to the upstream.";
+    of_each(("tieline_edge_upward_total", upward, "counter"), &|m| m.counts.upward.0);
     let words = "Of these, messages that the upstream refused or did not answer.";
-    e.counter("tieline_edge_upward_refused_total", words, refused);
-    let counters = &mirror.counters;
-    let of = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-    e.counter("tieline_edge_connected_total", "Connections that the upstream accepted.", of(&counters.connected));
-    let forms = [("whole", of(&counters.values)), ("delta", of(&counters.deltas))];
-    e.labelled(("tieline_edge_values_total", "Messages of the upstream, by form.", "counter"), "form", forms);
-    e.counter("tieline_edge_messages_total", "Of these, messages that are no last values.", of(&counters.messages));
+    of_each(("tieline_edge_upward_refused_total", words, "counter"), &|m| m.counts.upward.1);
+    counted(e, mirrors);
+}
+
+/// What the threads count.
+fn counted(e: &mut Exposition, mirrors: &[MirrorSeen]) {
+    let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let values = "tieline_edge_values_total";
+    e.family(values, "Messages of the upstream, by form.", "counter");
+    for MirrorSeen { name, counters, .. } in mirrors {
+        e.sample(values, &[("upstream", &**name), ("form", "whole")], of(&counters.values));
+        e.sample(values, &[("upstream", &**name), ("form", "delta")], of(&counters.deltas));
+    }
+    let mut of_each = |(name, help): (&str, &str), counter: fn(&EdgeCounters) -> &AtomicU64| {
+        let samples = mirrors.iter().map(|mirror| (&*mirror.name, of(counter(&mirror.counters))));
+        e.labelled((name, help, "counter"), "upstream", samples);
+    };
+    of_each(("tieline_edge_connected_total", "Connections that the upstream accepted."), |c| &c.connected);
+    of_each(("tieline_edge_messages_total", "Of these, messages that are no last values."), |c| &c.messages);
     let lost = "Values that could not be rebuilt from a delta, and were asked for.";
-    e.counter("tieline_edge_lost_total", lost, of(&counters.lost));
+    of_each(("tieline_edge_lost_total", lost), |c| &c.lost);
     let conflated = "Values that newer ones replaced before the bus took them.";
-    e.counter("tieline_edge_conflated_total", conflated, of(&counters.conflated));
-    e.counter("tieline_edge_dropped_total", "Messages dropped because the bus was busy.", of(&counters.dropped));
-    e.counter("tieline_edge_held_total", "Times that the upstream had to wait for the bus.", of(&counters.held));
+    of_each(("tieline_edge_conflated_total", conflated), |c| &c.conflated);
+    of_each(("tieline_edge_dropped_total", "Messages dropped because the bus was busy."), |c| &c.dropped);
+    of_each(("tieline_edge_held_total", "Times that the upstream had to wait for the bus."), |c| &c.held);
 }

@@ -65,7 +65,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     control_metrics(&mut e, &seen.commands);
     audit_metrics(&mut e, &seen);
     let mut sockets = vec![("field", &*about.field), ("mqtt", &*about.mqtt)];
-    sockets.extend(seen.mirror.as_ref().map(|mirror| ("edge", &*mirror.sockets)));
+    sockets.extend(about.edge.as_deref().map(|counters| ("edge", counters)));
     socket_metrics(&mut e, &sockets);
     super::field::metrics(&mut e, &authorized.app).await?;
     super::trace::metrics(&mut e, about.traces.counters());

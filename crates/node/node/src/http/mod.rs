@@ -141,6 +141,8 @@ pub struct About {
     pub tls: Arc<CertificateCache>,
     /// Whether it has an upstream.
     pub is_edge: bool,
+    /// What the sockets to its upstreams count.
+    pub edge: Option<Arc<Counters>>,
     /// What is shown of sites and the centre.
     pub sites: Arc<SitesBoard>,
     /// What is shown of the core that it leads; none where it is alone.

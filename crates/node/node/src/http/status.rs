@@ -57,8 +57,8 @@ pub(super) struct Seen {
     pub(super) asks: (usize, u64),
     pub(super) views: Option<ViewStats>,
     pub(super) derived: Vec<DerivedSeen>,
-    /// The upstream of an edge.
-    pub(super) mirror: Option<MirrorSeen>,
+    /// The upstreams of an edge.
+    pub(super) mirrors: Vec<MirrorSeen>,
     pub(super) sites: SitesOnBus,
     /// Threads that have the sockets of MQTT clients.
     pub(super) sockets: Vec<SocketShardStatus>,
@@ -104,7 +104,7 @@ impl Seen {
             asks: bus.ask_stats(),
             views: bus.view_stats(),
             derived: bus.derived_seen(),
-            mirror: bus.mirror_seen(),
+            mirrors: bus.mirrors_seen(),
             sites: SitesOnBus {
                 topics: bus.site_topics(),
                 to_sites: bus.site_calls(),
@@ -278,7 +278,7 @@ pub async fn status(authenticated: Authenticated) -> Result<Answer<Status>, Prob
         devices: DeviceTotals { total: seen.states.len(), online: seen.count("online") },
         updates_per_s: seen.updates_per_s,
         history: HistoryShown { state, detail, backlog, stored, databases: databases::shown(&seen) },
-        edge: seen.mirror.as_ref().map(EdgeShown::of),
+        edge: EdgeShown::of(&seen.mirrors),
         site: sites::link_of(&authorized.app),
         centre: sites::centre_of(&authorized.app),
         cluster: cluster::shown(&authorized.app),

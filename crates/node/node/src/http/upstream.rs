@@ -3,7 +3,7 @@
 use super::authorization::Authorized;
 use super::problem::Problem;
 use crate::bus::upward::{UpwardRefusal, speak_for};
-use crate::bus::{Bus, Question, Unanswered, reasons};
+use crate::bus::{Bus, OfSeveralNodes, Question, Unanswered, reasons};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -58,42 +58,44 @@ fn refused((reason, words): UpwardRefusal) -> Problem {
     Problem::new(status, words)
 }
 
-/// Whether requests of control for these topics are the upstream's to answer.
+/// Upstreams that are asked, one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Above(Vec<usize>);
+
+/// The upstream that answers requests of control for these topics.
 ///
 /// # Errors
-/// Some are, and some are this node's own.
-pub(super) async fn answers(authorized: &Authorized, topics: Vec<String>) -> Result<bool, Problem> {
-    if !authorized.app.about.is_edge || topics.is_empty() {
-        return Ok(false);
+/// They are of several nodes.
+pub(super) async fn answers(authorized: &Authorized, topics: Vec<String>) -> Result<Option<Above>, Problem> {
+    if !authorized.app.about.is_edge {
+        return Ok(None);
     }
-    let look = move |bus: &mut Bus, _: Now| {
-        let above = topics.iter().filter(|topic| bus.is_controlled_above(topic)).count();
-        (above > 0, above == topics.len())
-    };
-    match authorized.app.bus.ask_once(&authorized.share(), look).await? {
-        (true, false) => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reasons::MIXED)),
-        (is_above, _) => Ok(is_above),
-    }
+    let look = move |bus: &mut Bus, _: Now| bus.controls_above(topics.iter().map(String::as_str));
+    let above = authorized.app.bus.ask_once(&authorized.share(), look).await?;
+    let mixed = |_: OfSeveralNodes| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reasons::MIXED);
+    Ok(above.map_err(mixed)?.map(|up| Above(vec![up])))
 }
 
-/// Whether a reservation is not one of this node, but may be one of the upstream.
+/// The upstreams that may have a reservation; none where it is one of this node.
 ///
 /// # Errors
 /// The node is stopping.
-pub(super) async fn has_task(authorized: &Authorized, task: &str) -> Result<bool, Problem> {
+pub(super) async fn has_task(authorized: &Authorized, task: &str) -> Result<Option<Above>, Problem> {
     if !authorized.app.about.is_edge {
-        return Ok(false);
+        return Ok(None);
     }
     let task = task.to_owned();
-    Ok(authorized.app.bus.ask_once(&authorized.share(), move |bus, _| bus.devices_of(&task).is_empty()).await?)
+    let look = move |bus: &mut Bus, _: Now| bus.devices_of(&task).is_empty().then(|| Above(bus.upstreams()));
+    Ok(authorized.app.bus.ask_once(&authorized.share(), look).await?)
 }
 
-/// Asks the upstream what is published to `topic` there, for the caller and the name that it gives itself; the answer.
+/// Asks upstreams what is published to `topic`, for the caller and the name that it gives itself; the answer.
 ///
 /// # Errors
 /// The upstream is away, refuses it, or does not answer.
 pub(super) async fn ask(
     authorized: &Authorized,
+    Above(ups): Above,
     topic: &str,
     body: &Json,
     name: Option<String>,
@@ -105,7 +107,7 @@ pub(super) async fn ask(
     let question = Question { topic, payload: body.to_string().into(), user, client };
     let (answer, hears) = tokio::sync::oneshot::channel();
     let asks = move |bus: &mut Bus, now: Now| {
-        bus.ask_above(now, question, Box::new(move |_, answered| drop(answer.send(answered))));
+        bus.ask_above(now, ups, question, Box::new(move |_, answered| drop(answer.send(answered))));
     };
     authorized.app.bus.call(asks).await?;
     let stopped = |_| Problem::unavailable("the node is stopping; what was asked for may have been carried out");
@@ -120,7 +122,8 @@ pub(super) async fn ask(
 /// The version of a topic at the upstream; none where it cannot be told.
 pub(super) async fn version(authorized: &Authorized, topic: &Topic) -> Option<u64> {
     let body = serde_json::json!({ "topics": [topic.as_str()] });
-    let told = ask(authorized, "$control/get", &body, None).await;
+    let above = answers(authorized, vec![topic.to_string()]).await.ok()??;
+    let told = ask(authorized, above, "$control/get", &body, None).await;
     told.ok().and_then(|told| told["topics"][0]["seq"].as_u64())
 }
 
@@ -137,7 +140,8 @@ pub(super) async fn look(authorized: &Authorized, topics: Vec<Topic>) -> Result<
         for filter in above.iter().filter_map(|topic| Filter::new(topic).ok()) {
             bus.look_upstream(now, &filter);
         }
-        if bus.is_upstream_there() { absent(bus, above) } else { Vec::new() }
+        let there = above.into_iter().filter(|topic| bus.is_upstream_there(topic)).collect();
+        absent(bus, there)
     };
     let mut missing = authorized.app.bus.ask_once(&authorized.share(), begin).await?;
     let coming = async {

@@ -105,9 +105,10 @@ impl InProcessBroker {
             bus.set_views(views);
         }
         bus.set_rules(config.topics.clone(), mqtt.series_bytes_max);
-        if let Some((parts, way)) = EdgeParts::of(&config.edge).zip(upstream) {
-            bus.set_mirror(parts.mirror());
-            parts.start_here(shard, &handle, way);
+        let edge = upstream.and_then(|way| Some((EdgeParts::of(&config.edge, way.seed.wrapping_add(1))?, way)));
+        if let Some((parts, way)) = edge {
+            bus.set_mirrors(parts.mirrors());
+            parts.start_here(shard, &handle, &way);
         }
         let bus = Rc::new(RefCell::new(bus));
         let sockets = SocketShards::local(shard, socket_shards(config.node.workers), STALL);

@@ -1,45 +1,65 @@
-//! The parts of an edge, where the node is one: its thread, and its place on the bus.
+//! The parts of an edge, where the node is one: a thread for each session, and their places on the bus.
 
 use super::StartError;
 use crate::bus::{BusHandle, Mirror};
-use crate::config::EdgeConfig;
-use crate::edge::{EdgeHandle, EdgeInput, EdgeThread, GivenWay, Way, run_here};
+use crate::config::{EdgeConfig, UpstreamConfig};
+use crate::edge::{EdgeHandle, EdgeInput, EdgeLink, EdgeThread, GivenWay, Way, node_of, run_here};
 use std::rc::Rc;
-use tieline_net::{Clock, Shard};
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_net::{Clock, Counters, Shard};
 use tokio::sync::mpsc;
 
 /// An edge that has not started.
 pub(super) struct EdgeParts {
-    config: EdgeConfig,
-    handle: EdgeHandle,
-    asked: mpsc::Receiver<EdgeInput>,
+    links: Vec<(EdgeLink, EdgeHandle, mpsc::Receiver<EdgeInput>)>,
+    linger: Duration,
+    sockets: Arc<Counters>,
 }
 
 impl EdgeParts {
-    /// The parts, where the configuration has an upstream.
-    pub(super) fn of(config: &Option<EdgeConfig>) -> Option<Self> {
-        let config = config.clone()?;
-        let (handle, asked) = EdgeHandle::new();
-        Some(Self { config, handle, asked })
+    /// The parts, where the configuration has upstreams; the number is one that no other node has.
+    pub(super) fn of(config: &Option<EdgeConfig>, number: u64) -> Option<Self> {
+        let EdgeConfig { node_name, upstreams, linger, retry_max, silence } = config.clone()?;
+        let node = node_of(&node_name, number);
+        let sockets = Arc::<Counters>::default();
+        let link = |(at, (upstream, is_urgent))| {
+            let (handle, asked) = EdgeHandle::new(&sockets);
+            (EdgeLink { at, upstream, is_urgent, node: node.clone(), retry_max, silence }, handle, asked)
+        };
+        let links = upstreams.iter().flat_map(UpstreamConfig::sessions).enumerate().map(link).collect();
+        Some(Self { links, linger, sockets })
     }
 
-    /// What the bus has of it.
-    pub(super) fn mirror(&self) -> Mirror {
-        let EdgeConfig { topics, keep, linger, .. } = &self.config;
-        Mirror::new(topics.clone(), keep, *linger, self.handle.clone())
+    /// What the sockets of all upstreams count.
+    pub(super) fn sockets(&self) -> Arc<Counters> {
+        Arc::clone(&self.sockets)
     }
 
-    /// Starts the thread; its news goes to the bus.
-    pub(super) fn start(self, clock: Clock, bus: &BusHandle) -> Result<EdgeThread, StartError> {
-        let Self { config, handle, asked } = self;
-        let [_, monitoring, _] = bus.lanes();
-        EdgeThread::start(&config, clock, &handle, asked, monitoring).map_err(StartError::Thread)
+    /// What the bus has of them.
+    pub(super) fn mirrors(&self) -> Vec<Mirror> {
+        let mirror = |(link, handle, _): &(EdgeLink, EdgeHandle, _)| {
+            Mirror::new(&link.upstream, &link.node, self.linger, handle.clone())
+        };
+        self.links.iter().map(mirror).collect()
     }
 
-    /// The same as a task of the present thread, over connections that it is given.
-    pub(super) fn start_here(self, shard: &Rc<Shard>, bus: &BusHandle, way: GivenWay) {
-        let Self { config, handle, asked } = self;
-        let [_, monitoring, _] = bus.lanes();
-        run_here(Rc::clone(shard), (&config, Way::Given(way)), &handle, asked, monitoring);
+    /// Starts the threads; their news go to the bus.
+    pub(super) fn start(self, clock: Clock, bus: &BusHandle) -> Result<Vec<EdgeThread>, StartError> {
+        let [protection, monitoring, _] = bus.lanes();
+        let start = |(link, handle, asked): (EdgeLink, EdgeHandle, _)| {
+            let lane = if link.is_urgent { &protection } else { &monitoring };
+            EdgeThread::start(link, clock, &handle, asked, lane.clone())
+        };
+        self.links.into_iter().map(start).collect::<Result<_, _>>().map_err(StartError::Thread)
+    }
+
+    /// The same as tasks of the present thread, over connections that they are given.
+    pub(super) fn start_here(self, shard: &Rc<Shard>, bus: &BusHandle, way: &GivenWay) {
+        let [protection, monitoring, _] = bus.lanes();
+        for (link, handle, asked) in self.links {
+            let lane = if link.is_urgent { &protection } else { &monitoring };
+            run_here(Rc::clone(shard), (link, Way::Given(way.clone())), &handle, asked, lane.clone());
+        }
     }
 }

@@ -87,7 +87,7 @@ impl SiteRequest {
         let (mut first, mut is_mixed, mut topics) = (None, false, Vec::new());
         // What is no text is left to the checks of the site.
         let mut looked = body.clone();
-        topics_of(verb, &mut looked, &mut |topic| {
+        with_topics(verb, &mut looked, &mut |topic| {
             let site = site_of(topic);
             is_mixed |= !topics.is_empty() && site != first;
             if first.is_none() {
@@ -111,7 +111,7 @@ impl SiteRequest {
                 *topic = rest.to_owned();
             }
         };
-        topics_of(verb, &mut stripped, &mut strip);
+        with_topics(verb, &mut stripped, &mut strip);
         if let (CallVerb::Reserve, Some(Json::String(task))) = (verb, stripped.get_mut("task")) {
             strip(task);
         }
@@ -148,8 +148,8 @@ fn rights(verb: CallVerb, body: &Json, topics: &[String], site: &str) -> Vec<(Ve
     }
 }
 
-/// The topics of a request, and the task that stands for them.
-fn topics_of(verb: CallVerb, body: &mut Json, take: &mut dyn FnMut(&mut String)) {
+/// Looks at the topics of a request, and at the task that stands for them.
+pub fn with_topics(verb: CallVerb, body: &mut Json, take: &mut dyn FnMut(&mut String)) {
     let mut one = |json: Option<&mut Json>| {
         if let Some(Json::String(text)) = json {
             take(text);

@@ -46,7 +46,9 @@ mod values;
 pub mod joining;
 
 pub use board::{CentreSeen, FabricLink, SiteRow, SiteSeen, SitesBoard};
-pub use calls::{ANSWER_BYTES_MAX, CallOfCentre, CallToSite, CallVerb, START_WITHIN, SiteRequest, shown_here};
+pub use calls::{
+    ANSWER_BYTES_MAX, CallOfCentre, CallToSite, CallVerb, START_WITHIN, SiteRequest, shown_here, with_topics,
+};
 
 use crate::config::{CentreConfig, FabricConfig, SiteConfig};
 use std::path::PathBuf;

@@ -62,7 +62,8 @@ impl<'a> Core<'a> {
     pub fn wait_for_all(&self, edge: &Server) -> Result<()> {
         let all = number(self.plan.topics as u64);
         wait_until("the edge has all topics", || {
-            let [topics, away] = ["tieline_edge_topics", "tieline_edge_topics_away"].map(|name| edge.metric(name));
+            let [topics, away] = ["topics", "topics_away"]
+                .map(|name| edge.metric(&format!("tieline_edge_{name}{{upstream=\"upstream\"}}")));
             Ok(is_up(edge)? && topics? >= all && away? == 0.0)
         })
     }
@@ -70,7 +71,7 @@ impl<'a> Core<'a> {
 
 /// Whether an edge is connected.
 pub fn is_up(edge: &Server) -> Result<bool> {
-    Ok(edge.metric("tieline_edge_link{state=\"up\"}")? > 0.0)
+    Ok(edge.metric("tieline_edge_link{upstream=\"upstream\",state=\"up\"}")? > 0.0)
 }
 
 /// Updates that go on.

@@ -1,5 +1,7 @@
+use super::said::STATE_TOPIC;
 use super::*;
 use crate::bus::alone::alone;
+use crate::edge::NODES_TOPIC;
 use tieline_mqtt::Property;
 use tieline_topics::{Options, SubscriberId};
 use tokio::sync::mpsc;
@@ -9,19 +11,35 @@ const LINGER: Duration = Duration::from_secs(10);
 struct Edge {
     bus: Bus,
     now: Now,
-    inputs: mpsc::Receiver<EdgeInput>,
+    inputs: Vec<mpsc::Receiver<EdgeInput>>,
+    /// The upstream that has news, and is asked.
+    up: usize,
     _rest: Box<dyn std::any::Any>,
 }
 
 impl Edge {
     fn new(topics: &str, keep: &[&str]) -> Self {
+        let keep = if keep.is_empty() { String::new() } else { format!("keep={keep:?}\n") };
+        Self::of(&format!("[edge]\nupstream='mqtt://core'\ntopics=['{topics}']\n{keep}"))
+    }
+
+    fn of(config: &str) -> Self {
         let (mut bus, rest) = alone();
-        let (handle, inputs) = EdgeHandle::new();
-        let filter = |text: &str| Filter::new(text).unwrap();
-        let keep: Vec<Filter> = keep.iter().copied().map(filter).collect();
-        bus.set_mirror(Mirror::new(vec![filter(topics)], &keep, LINGER, handle));
+        let config = crate::config::from_text("t.toml", config, std::path::Path::new(".")).unwrap().edge.unwrap();
+        let sockets = Arc::default();
+        let (mut mirrors, mut all) = (Vec::new(), Vec::new());
+        for (upstream, _) in config.upstreams.iter().flat_map(UpstreamConfig::sessions) {
+            let (handle, inputs) = EdgeHandle::new(&sockets);
+            mirrors.push(Mirror::new(&upstream, "edge 1", LINGER, handle));
+            all.push(inputs);
+        }
+        bus.set_mirrors(mirrors);
         let now = bus.now();
-        Self { bus, now, inputs, _rest: Box::new(rest) }
+        Self { bus, now, inputs: all, up: 0, _rest: Box::new(rest) }
+    }
+
+    fn seen(&self) -> MirrorSeen {
+        self.bus.mirrors_seen().remove(self.up)
     }
 
     fn subscribe(&mut self, who: u32, filter: &str) {
@@ -38,7 +56,8 @@ impl Edge {
             EdgeInput::End(filter) => format!("-{filter}"),
             EdgeInput::Publish { .. } => "publish".to_owned(),
         };
-        std::iter::from_fn(|| self.inputs.try_recv().ok()).map(shown).collect::<Vec<_>>().join(" ")
+        let inputs = &mut self.inputs[self.up];
+        std::iter::from_fn(|| inputs.try_recv().ok()).map(shown).collect::<Vec<_>>().join(" ")
     }
 
     fn work(&mut self) {
@@ -48,7 +67,7 @@ impl Edge {
     }
 
     fn news(&mut self, news: EdgeNews) {
-        self.bus.handle_edge(self.now, EdgeReport(vec![news]));
+        self.bus.handle_edge(self.now, EdgeReport { upstream: self.up, news: vec![news] });
     }
 
     fn value(&mut self, topic: &str, payload: &str) {
@@ -86,7 +105,7 @@ fn what_clients_have_is_asked_for_and_its_values_are_removed_with_the_last() {
     assert_eq!(edge.asked(LINGER.as_secs() - 1), "");
     assert_eq!(edge.shown("plant/1/power"), "5");
     assert_eq!(edge.asked(1), "-plant/+/power");
-    assert_eq!((edge.shown("plant/1/power").as_str(), edge.bus.mirror_seen().unwrap().counts.topics), ("", 0));
+    assert_eq!((edge.shown("plant/1/power").as_str(), edge.seen().counts.topics), ("", 0));
 }
 
 #[test]
@@ -103,12 +122,12 @@ fn values_are_away_when_the_link_is_lost_and_come_again() {
     edge.link(false);
     assert_eq!((edge.shown("t/0"), edge.shown("t/190")), (point(0, away), point(190, away)));
     assert_eq!(edge.shown("text"), "hello");
-    assert_eq!(edge.bus.mirror_seen().unwrap().counts.away, 193);
+    assert_eq!(edge.seen().counts.away, 193);
     assert!(edge.shown(STATE_TOPIC).starts_with("{\"v\":\"away\",\"q\":\"bad\",\"why\":[\"away\"]"));
     edge.link(true);
     edge.value("t/0", &point(9, good));
     assert_eq!((edge.shown("t/0"), edge.shown("t/1")), (point(9, good), point(1, away)));
-    assert_eq!(edge.bus.mirror_seen().unwrap().counts.away, 192);
+    assert_eq!(edge.seen().counts.away, 192);
     assert!(edge.shown(STATE_TOPIC).starts_with("{\"v\":\"up\",\"q\":\"good\""));
 }
 
@@ -124,7 +143,7 @@ fn what_the_upstream_removes_without_a_message_is_removed() {
         edge.news(EdgeNews::Removed(topic(removed)));
     }
     assert_eq!((edge.shown("plant/1").as_str(), edge.shown("site/1").as_str()), ("", "1"), "its own stays");
-    assert_eq!(edge.bus.mirror_seen().unwrap().counts.topics, 0);
+    assert_eq!(edge.seen().counts.topics, 0);
 }
 
 #[test]
@@ -147,12 +166,12 @@ fn a_circle_is_told_and_its_values_are_away() {
     edge.asked(0);
     edge.link(true);
     edge.value("plant/1", "{\"v\":1,\"q\":\"good\",\"t\":\"2026-11-20T09:36:00.000Z\"}");
-    edge.news(EdgeNews::Nodes(["north 1", "core 2"].map(str::to_owned).into()));
-    assert_eq!(edge.shown(NODES_TOPIC), "[\"north 1\",\"core 2\"]");
+    edge.news(EdgeNews::Nodes(Nodes::read(b"[\"north 1\",\"core 2\"]")));
+    assert_eq!(edge.shown(NODES_TOPIC), "[\"edge 1\",\"north 1\",\"core 2\"]");
     let nodes = ["north 1", "core 2"].map(str::to_owned).into();
     edge.news(EdgeNews::Link(LinkState::Circle { upstream: "mqtt://core:1883".to_owned(), nodes }));
     edge.work();
-    assert!(edge.shown("plant/1").contains("away") && !edge.bus.is_upstream_there());
+    assert!(edge.shown("plant/1").contains("away") && !edge.bus.is_upstream_there("plant/1"));
     assert!(edge.shown(STATE_TOPIC).starts_with("{\"v\":\"circle\",\"q\":\"bad\",\"why\":[\"away\"]"));
 }
 
@@ -188,7 +207,7 @@ fn an_upstream_changes_nothing_but_what_is_its_own_and_was_asked_for() {
         ["site/ours", "site/other", "plant/not_asked", "plant/asked"].map(|topic| edge.shown(topic)).into();
     assert_eq!(shown, ["1", "", "", "5"]);
     assert!(edge.shown(STATE_TOPIC).starts_with("{\"v\":\"connecting\""));
-    assert_eq!(edge.bus.mirror_seen().unwrap().counts.own, 3);
+    assert_eq!(edge.seen().counts.own, 3);
 }
 
 #[test]
@@ -204,7 +223,7 @@ fn what_has_not_come_again_is_removed_once_all_has() {
     edge.news(EdgeNews::CaughtUp);
     edge.work();
     assert_eq!((edge.shown("stays").as_str(), edge.shown("goes").as_str()), ("1", ""));
-    assert_eq!(edge.bus.mirror_seen().unwrap().counts, MirrorCounts { topics: 1, ..MirrorCounts::default() });
+    assert_eq!(edge.seen().counts, MirrorCounts { topics: 1, ..MirrorCounts::default() });
 }
 
 #[test]
@@ -233,4 +252,175 @@ fn a_filter_that_is_looked_at_is_asked_for_for_a_while() {
     assert_eq!(edge.asked(LINGER.as_secs()), "-plant/1");
     assert!(edge.bus.is_of_upstream("plant/1") && !edge.bus.is_of_upstream("site/1"));
     assert!(!edge.bus.is_of_upstream("$SYS/x"));
+}
+
+const TWO: &str = "[[edge.upstream]]\nname='west'\naddress='mqtt://w'\nprefix='west'\n\
+                   [[edge.upstream]]\nname='east'\naddress='mqtt://e'\nprefix='east'\ntopics=['plant/#']\n";
+
+#[test]
+fn each_upstream_is_asked_for_its_own_topics_and_only_its_values_are_away() {
+    let good = |v: u32| format!("{{\"v\":{v},\"q\":\"good\",\"t\":\"2026-11-20T09:36:00.000Z\"}}");
+    let mut edge = Edge::of(TWO);
+    edge.subscribe(1, "#");
+    edge.subscribe(2, "east/other/1");
+    assert_eq!(edge.asked(0), "+west/#");
+    edge.link(true);
+    assert!(edge.shown(STATE_TOPIC).contains("connecting"), "the other is not up yet");
+    edge.value("west/plant/1", &good(1));
+    // A value of the other's topic is not taken of this one.
+    edge.value("east/plant/1", &good(7));
+    edge.up = 1;
+    assert_eq!(edge.asked(0), "+east/plant/#");
+    edge.link(true);
+    assert!(edge.shown(STATE_TOPIC).contains("\"up\""));
+    edge.value("east/plant/1", &good(2));
+    assert_eq!((edge.shown("west/plant/1"), edge.shown("east/plant/1")), (good(1), good(2)));
+    edge.link(false);
+    assert!(edge.shown("east/plant/1").contains("away") && edge.shown("west/plant/1") == good(1));
+    assert!(
+        edge.shown("$SYS/edge/east/state").contains("away") && edge.shown("$SYS/edge/west/state").contains("\"up\"")
+    );
+    assert!(edge.shown(STATE_TOPIC).contains("away"), "one that is away is not hidden by others");
+    assert!(edge.bus.is_upstream_there("west/plant/1") && !edge.bus.is_upstream_there("east/plant/1"));
+    assert_eq!((edge.bus.mirrors_seen()[0].counts.own, edge.seen().counts.away), (1, 1));
+    let owners = ["west/a", "east/plant/1", "east/a", "west", "west/$command/a", "a"];
+    assert_eq!(owners.map(|topic| edge.bus.upstream_of(topic)), [Some(0), Some(1), None, None, None, None]);
+}
+
+#[test]
+fn the_nodes_of_all_upstreams_are_told_together() {
+    let mut edge = Edge::of(TWO);
+    edge.news(EdgeNews::Nodes(Nodes::read(b"[\"w 1\",\"core 2\"]")));
+    edge.up = 1;
+    edge.news(EdgeNews::Nodes(Nodes::read(b"[\"e 1\"]")));
+    let said = r#"[["edge 1","w 1","e 1"],["w 1","core 2"],["core 2"],["e 1"]]"#;
+    assert_eq!(edge.shown(NODES_TOPIC), said);
+}
+
+#[test]
+fn messages_go_to_the_upstream_of_their_topic_by_its_names() {
+    let mut edge = Edge::of(TWO);
+    for up in 0..2 {
+        edge.up = up;
+        edge.link(true);
+    }
+    let sent = |edge: &mut Edge, topic: &str, payload: &str, to: &str| {
+        let properties = [Property::ResponseTopic(tieline_mqtt::Text::truncated(to))].into_iter().collect();
+        let message = Message::new(Topic::new(topic).unwrap(), payload.to_owned(), edge.now.mono);
+        let message = Message { properties, ..message };
+        let now = edge.now;
+        let done = edge.bus.publish_up(now, message, Qos::AtLeastOnce, false, crate::bus::upward::Ticket::Nobody);
+        assert!(done.is_ok(), "{topic}: {done:?}");
+        let input = edge.inputs.iter_mut().enumerate().find_map(|(up, inputs)| Some((up, inputs.try_recv().ok()?)));
+        let Some((up, EdgeInput::Publish { message, .. })) = input else { panic!("{topic}: {input:?}") };
+        let to = message.properties.response_topic().map(|to| to.to_string());
+        (up, message.topic.to_string(), String::from_utf8(message.payload.to_vec()).unwrap(), to.unwrap())
+    };
+    let expect = |up: usize, rest: [&str; 3]| {
+        let [topic, payload, to] = rest.map(str::to_owned);
+        (up, topic, payload, to)
+    };
+    assert_eq!(sent(&mut edge, "west/a", "x", "west/b"), expect(0, ["a", "x", "b"]));
+    assert_eq!(sent(&mut edge, "east/plant/1", "x", "own/b"), expect(1, ["plant/1", "x", "own/b"]));
+    let command = r#"{"topic":"east/plant/1","value":5}"#;
+    let there = r#"{"topic":"plant/1","value":5}"#;
+    assert_eq!(
+        sent(&mut edge, "$command/east/plant/1", command, "east/plant/b"),
+        expect(1, ["$command/plant/1", there, "plant/b"])
+    );
+    assert_eq!(sent(&mut edge, "$command/west/v", "open", "west/b"), expect(0, ["$command/v", "open", "b"]));
+}
+
+/// Asks, and gives what each upstream is asked, until there is an answer.
+fn ask(edge: &mut Edge, topic: &str, payload: &str, answers: [Option<&str>; 2]) -> (Vec<(usize, String)>, String) {
+    let answered = Arc::new(std::sync::Mutex::new(String::new()));
+    let question = crate::bus::Question {
+        topic: Topic::new(topic).unwrap(),
+        payload: payload.to_owned().into(),
+        user: None,
+        client: None,
+    };
+    let hears = Arc::clone(&answered);
+    let answer = move |_: &mut Bus, said: Result<bytes::Bytes, crate::bus::Unanswered>| {
+        let said = said.map(|text| String::from_utf8(text.to_vec()).unwrap());
+        *hears.lock().unwrap() = said.unwrap_or_else(|why| why.refusal.1);
+    };
+    let ups = match crate::bus::wanted::Wanted::read(topic.trim_start_matches("$control/"), payload.as_bytes()) {
+        Some(wanted) => wanted.unwrap().upstreams(&edge.bus).unwrap(),
+        None => panic!("{topic}"),
+    };
+    let now = edge.now;
+    edge.bus.ask_above(now, ups, question, Box::new(answer));
+    let mut asked = Vec::new();
+    while answered.lock().unwrap().is_empty() {
+        let input = edge.inputs.iter_mut().enumerate().find_map(|(up, inputs)| Some((up, inputs.try_recv().ok()?)));
+        let Some((up, EdgeInput::Publish { ticket, message, .. })) = input else { panic!("{input:?}") };
+        asked.push((up, String::from_utf8(message.payload.to_vec()).unwrap()));
+        edge.up = up;
+        match answers[up] {
+            Some(text) => edge.news(EdgeNews::Reply { request: ticket, payload: text.to_owned().into() }),
+            None => edge.link(false),
+        }
+    }
+    let answered = answered.lock().unwrap().clone();
+    (asked, answered)
+}
+
+#[test]
+fn requests_are_answered_by_the_upstream_that_has_the_points_or_the_reservation() {
+    let mut edge = Edge::of(TWO);
+    for up in 0..2 {
+        edge.up = up;
+        edge.link(true);
+    }
+    let (asked, answer) = ask(
+        &mut edge,
+        "$control/set",
+        r#"{"points":[{"topic":"east/plant/1","value":5}]}"#,
+        [None, Some(r#"{"points":[{"topic":"plant/1"}]}"#)],
+    );
+    assert_eq!(asked, [(1, r#"{"points":[{"topic":"plant/1","value":5}]}"#.to_owned())]);
+    assert_eq!(answer, r#"{"points":[{"topic":"east/plant/1"}]}"#);
+    let (unknown, done) =
+        (r#"{"result":"FAILURE","info":"TASK_ID_DOES_NOT_EXIST"}"#, r#"{"result":"SUCCESS","info":""}"#);
+    let renew = r#"{"task":"t"}"#;
+    let both = [(0, renew.to_owned()), (1, renew.to_owned())];
+    assert_eq!(
+        ask(&mut edge, "$control/renew", renew, [Some(unknown), Some(done)]),
+        (both.clone().into(), done.to_owned())
+    );
+    assert_eq!(ask(&mut edge, "$control/renew", renew, [Some(done), None]), (both[..1].into(), done.to_owned()));
+    assert_eq!(ask(&mut edge, "$control/renew", renew, [Some(unknown), Some(unknown)]).1, unknown);
+    // One that is away may have it: that it does not exist is not known.
+    edge.up = 0;
+    edge.link(false);
+    let (asked, answer) = ask(&mut edge, "$control/renew", renew, [None, Some(unknown)]);
+    assert_eq!((asked, answer.contains("away")), (both[1..].into(), true));
+    let mixed = serde_json::from_str(r#"{"points":["east/plant/1","west/1"]}"#).unwrap();
+    let wanted = crate::bus::wanted::Wanted::Points(crate::control::request::RevertBody::read(mixed).unwrap());
+    assert!(wanted.upstreams(&edge.bus).unwrap_err().contains("not of one upstream"));
+}
+
+#[test]
+fn topics_of_protection_come_in_their_own_session_alone() {
+    let mut edge = Edge::of("[edge]\nupstream='mqtt://core'\nprotection=['+/alarm']\n");
+    edge.subscribe(1, "a/alarm");
+    edge.subscribe(2, "b/#");
+    assert_eq!(edge.asked(0), "+a/alarm +b/alarm");
+    edge.link(true);
+    edge.value("a/alarm", "1");
+    edge.up = 1;
+    assert_eq!(edge.asked(0), "+b/#");
+    edge.link(true);
+    edge.value("b/power", "5");
+    // The filter brings it here, too, and later.
+    edge.value("b/alarm", "old");
+    edge.up = 0;
+    edge.value("b/alarm", "2");
+    assert_eq!(["a/alarm", "b/alarm", "b/power"].map(|topic| edge.shown(topic)), ["1", "2", "5"]);
+    assert_eq!(
+        edge.bus.mirrors_seen().iter().map(|seen| (seen.counts.topics, seen.counts.own)).collect::<Vec<_>>(),
+        [(2, 0), (1, 0)]
+    );
+    assert_eq!(["b/alarm", "b/power"].map(|topic| edge.bus.upstream_of(topic)), [Some(0), Some(1)]);
 }

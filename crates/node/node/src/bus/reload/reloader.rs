@@ -395,5 +395,5 @@ fn words_of(counts: &ChangeCounts, views: usize) -> String {
 
 /// What an edge shows although no client asks for it.
 fn kept_of(config: &Config) -> Vec<Filter> {
-    config.edge.as_ref().map(|edge| edge.keep.clone()).unwrap_or_default()
+    config.edge.as_ref().map(|edge| edge.keep().collect()).unwrap_or_default()
 }
