@@ -360,3 +360,80 @@ def test_two_nodes_of_one_name_are_noticed(tmp_path, server):
             centre.wait_value("$SYS/sites/north/doubled", v=True)
         until(lambda: not row_of(centre)["doubled"], lambda: f"{row_of(centre)}", 30)
         assert site.alive()
+
+
+def level_of(path, name, here, above):
+    """A centre at the server `here` that is a site of the one at the server `above`."""
+    up = f'[site]\nname = "{name}"\ncommands = "operate"\n[site.fabric]\nservers = ["nats://127.0.0.1:{above.port}"]\n'
+    return Node(folder(path, name), more=f'{here.table()}[centre]\nsilence = "3s"\n{up}')
+
+
+@pytest.fixture
+def servers(tmp_path):
+    servers = [Server(folder(tmp_path, f"nats-{number}")) for number in range(3)]
+    yield servers
+    for server in servers:
+        server.kill()
+
+
+def behind_of(node, site):
+    return (row_of(node, site) or {}).get("behind") or {}
+
+
+def test_records_go_up_through_several_centres_and_commands_go_down(tmp_path, servers):
+    """Site, region, country, top: each stores each record once, whatever is killed in the middle."""
+    low, middle, high = servers
+    above = "sites/country/sites/region/sites/north"
+    publisher = Publisher()
+    with (
+        Node(folder(tmp_path, "top"), more=f'{high.table()}[centre]\nsilence = "3s"\n') as top,
+        level_of(tmp_path, "country", middle, high) as country,
+        level_of(tmp_path, "region", low, middle) as region,
+    ):
+        with plant_of(tmp_path, low, "north", 'commands = "operate"\n') as site:
+            wait_for_clock(top, "country")
+            wait_for_clock(country, "region")
+            wait_for_clock(region)
+            publisher.publish(site, 20)
+            # One in the middle is killed while points come.
+            region.process.kill()
+            publisher.publish(site, 10)
+            region.start()
+            publisher.publish(site, 5)
+            wait_for_all(top, publisher, "country/sites/region/sites/north")
+            wait_for_all(region, publisher)
+            assert [row_of(*at)["lost"] for at in ((top, "country"), (country, "region"), (region, "north"))] == [0, 0, 0]
+            # The top knows how many are behind, and of a command each level keeps who asked.
+            until(lambda: (behind_of(top, "country").get("sites"), behind_of(top, "country").get("away")) == (2, 0), lambda: f"{row_of(top, 'country')}")
+            assert "2 sites" in tieline("sites", "--http", top.http).stdout
+            assert "as site country; centre up; 1 site" in tieline("status", "--http", country.http).stdout
+            wait_for_clock(country, "region")
+            wait_for_clock(region)
+            valve = f"{above}/test/room/valve"
+            done = until(lambda: (answer := top.command(valve, 40)) and answer["status"] == "success" and answer, region.process.said)
+            assert done["topic"] == valve
+            top.wait_value(valve, v=40, q="good")
+            refused = top.command(valve, 400)
+            assert (refused["status"], refused["reason"]) == ("refused", "out_of_range"), refused
+            who = {entry["who"] for entry in site.audit("test/room/valve")["entries"]}
+            assert any(name.startswith("centre: centre: centre: http ") for name in who), who
+        # The site is away: its values are marked at each level, and those of other sites are not.
+        top.wait_value(valve, v=40, q="bad", why=["away"])
+        until(lambda: behind_of(top, "country").get("away_topics") == [above], lambda: f"{row_of(top, 'country')}")
+        assert row_of(top, "country")["state"] == "up"
+        assert any("1 sites behind country are away" in detail for detail in top.health()["detail"])
+        assert 'tieline_centre_site_behind_away{site="country"} 1' in top.metrics()
+        away = top.command(valve, 41)
+        assert (away["status"], away["reason"]) == ("refused", "away"), away
+
+
+def test_centres_in_a_circle_send_nothing_and_say_so(tmp_path, servers):
+    """A is a site of B, and B one of A."""
+    one, two, _ = servers
+    with level_of(tmp_path, "a", one, two) as a, level_of(tmp_path, "b", two, one) as b:
+        a.set("plant/power", "1")
+        b.set("plant/power", "2")
+        for node in (a, b):
+            until(lambda: "circle" in node.request("/v1/status")[1]["site"]["why"], lambda: f"{node.request('/v1/status')[1]}")
+        topics = [row["topic"] for node in (a, b) for row in node.request("/v1/topics?filter=sites/%23")[1].get("topics", [])]
+        assert all(topic.count("sites/") <= 1 for topic in topics), topics

@@ -17,7 +17,7 @@ use tieline_node::{InProcessBroker, config};
 use tokio::task::LocalSet;
 
 /// Makes the connections of an edge with its upstream, and where its random numbers begin.
-pub type Upstream = (Box<dyn Fn(&str) -> io::Result<Connection>>, u64);
+pub type Upstream = (Rc<dyn Fn(&str) -> io::Result<Connection>>, u64);
 
 /// A node. Copies are the same node.
 #[derive(Clone)]

@@ -66,7 +66,7 @@ pub struct Node {
     // In the order in which they stop: what brings work in goes first.
     http_thread: ShardThread,
     edges: Vec<EdgeThread>,
-    sites: Option<SitesThread>,
+    sites: Vec<SitesThread>,
     door: Option<centre::Door>,
     reloader: Arc<Reloader>,
     bus: BusHandle,
@@ -107,7 +107,7 @@ impl Node {
         let ((bus, inputs), clock, board) = (BusHandle::new(), Clock::start(), Arc::default());
         let (edge, sites) = (EdgeParts::of(&config.edge, RandomState::new().hash_one(1)), JoinedParts::of(config, folder, &board));
         let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, source, history, traces, positions } =
-            open_data(config, folder, (clock, &bus), sites.as_ref().map(JoinedParts::joined), &leading.replication)?;
+            open_data(config, folder, (clock, &bus), sites.joined(), &leading.replication)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let shards = worker_count(config.node.workers).min(config.devices.len());
         let change = DeviceTable::default().change_to(&config.devices, config.history.enabled, shards);
@@ -133,7 +133,7 @@ impl Node {
             rules: config.topics.clone(),
             pending: (opened, image),
             wall: wall.clone(),
-            shown: (edge.as_ref().map(EdgeParts::mirrors).unwrap_or_default(), sites.as_ref().map(JoinedParts::on_bus)),
+            shown: (edge.as_ref().map(EdgeParts::mirrors).unwrap_or_default(), sites.on_bus()),
             sockets: socket_shards(config.node.workers),
             cluster: leading.board.clone(),
         };
@@ -163,7 +163,7 @@ impl Node {
         let (counters, lanes, shared) = (field_counters, bus.lanes(), Arc::clone(&certificates));
         let parts = ShardParts { shards_max, clock, counters, certificates: shared, traces, positions, lanes };
         let running = (change.table, known.clone(), FieldShards::new(parts));
-        let sites = sites.map(|parts| parts.start(clock, &source, &bus)).transpose()?;
+        let sites = sites.start(clock, &source, &bus)?;
         let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running, source));
         let door = centre::door(config, folder, &joining, clock, &bus)?;
         let app = App {
@@ -204,7 +204,7 @@ impl Node {
             .or(ended("http", self.http_thread.is_finished()))
             .or(ended("door", self.door.as_ref().is_some_and(centre::Door::is_finished)))
             .or(ended("edge", self.edges.iter().any(EdgeThread::is_finished)))
-            .or(ended("sites", self.sites.as_ref().is_some_and(SitesThread::is_finished)))
+            .or(ended("sites", self.sites.iter().any(SitesThread::is_finished)))
             .or(ended("field", self.reloader.shards().has_ended()))
     }
 
@@ -285,7 +285,7 @@ fn open_data(
     config: &Config,
     folder: &Path,
     (clock, bus): (Clock, &BusHandle),
-    joined: Option<Joined>,
+    joined: Vec<Joined>,
     replication: &Replication,
 ) -> Result<Data, StartError> {
     let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
@@ -413,7 +413,7 @@ struct Binding {
     pending: (Option<Opened>, Image),
     wall: WallClock,
     /// Topics of upstreams, and of sites.
-    shown: (Vec<Mirror>, Option<JoinedOnBus>),
+    shown: (Vec<Mirror>, JoinedOnBus),
     /// Threads for the sockets of its clients.
     sockets: usize,
     /// What is shown of the core that it leads.
@@ -466,9 +466,7 @@ fn start_bus(
             bus.set_guard(Guard::new(&authenticator));
         }
         bus.set_mirrors(mirrors);
-        if let Some(sites) = sites {
-            sites.put(&mut bus);
-        }
+        sites.put(&mut bus);
         bus.set_cluster(cluster);
         bus.set_lanes(lanes);
         bus.set_rules(rules, config.series_bytes_max);

@@ -109,15 +109,16 @@ fn centre(answer: &Json) -> String {
         (state, why) if why.is_empty() => state,
         (state, why) => format!("{state}: {why}"),
     };
+    let mut told = Vec::new();
     if !site.is_null() {
         let waiting = count(whole(&site["waiting"]), "record");
         let lost = if whole(&site["lost"]) > 0 { format!(", {} lost", site["lost"]) } else { String::new() };
-        return format!("{}; {waiting} waiting{lost}, as site {}", link(site), plain(&site["name"]));
+        told.push(format!("{}; {waiting} waiting{lost}, as site {}", link(site), plain(&site["name"])));
     }
-    if centre.is_null() {
-        return String::new();
+    if !centre.is_null() {
+        told.push(format!("{}; {}, {} away", link(centre), count(whole(&centre["sites"]), "site"), centre["away"]));
     }
-    format!("{}; {}, {} away", link(centre), count(whole(&centre["sites"]), "site"), centre["away"])
+    told.join("; centre ")
 }
 
 /// Who leads a core; nothing of a node that is in none.
@@ -301,7 +302,7 @@ pub(super) fn sites(all: &[Json], mut out: Out<'_>) -> io::Result<()> {
         let of = |name: &str| plain(&site[name]);
         let (lag, offset) = (seconds(&site["lag_s"], 1), seconds(&site["clock_offset_s"], 3));
         let state = if site["doubled"] == true { format!("{}, two nodes", of("state")) } else { of("state") };
-        [of("name"), state, of("since"), lag, of("waiting"), of("lost"), offset, of("records")]
+        [of("name"), state, of("since"), lag, of("waiting"), of("lost"), offset, of("records"), behind(&site["behind"])]
     };
     let head = [
         ("site", Align::Left),
@@ -312,8 +313,18 @@ pub(super) fn sites(all: &[Json], mut out: Out<'_>) -> io::Result<()> {
         ("lost", Align::Right),
         ("clock offset", Align::Right),
         ("records", Align::Right),
+        ("behind", Align::Left),
     ];
     write(head, &all.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
+/// What is behind a site that is a centre; nothing of another one.
+fn behind(behind: &Json) -> String {
+    match (behind.is_null(), whole(&behind["away"])) {
+        (true, _) => String::new(),
+        (false, 0) => count(whole(&behind["sites"]), "site"),
+        (false, away) => format!("{}, {away} away", count(whole(&behind["sites"]), "site")),
+    }
 }
 
 pub(super) fn audit(entries: &[Json], mut out: Out<'_>) -> io::Result<()> {

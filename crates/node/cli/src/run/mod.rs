@@ -73,7 +73,8 @@ fn read_config(args: &RunArgs, demo: Option<&Demo>, data: &Path) -> Result<Confi
         config.source.devices_of = Some(demo.config_file().to_owned());
     }
     let joined = FabricFiles::of(data).joined();
-    if config.fabric.is_none() && joined.exists() {
+    let has_own = config.site.is_some() || (config.fabric.is_some() && config.centre.is_none());
+    if !has_own && joined.exists() {
         config.take_joined(load_config(&joined)?);
     }
     role::apply(args, &mut config, data)?;

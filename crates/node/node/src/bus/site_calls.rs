@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tieline_access::Verb;
-use tieline_core::{Filter, Now, Refusal, Topic, Words as _};
+use tieline_core::{Filter, Now, Refusal, Timestamp, Topic, Words as _};
 use tokio::sync::mpsc;
 
 /// Calls to sites that wait for answers. The way to the thread that sends them has room for as many.
@@ -161,7 +161,7 @@ impl Bus {
 
     /// Sends a request to its site, once the audit log has it.
     pub fn call_site(&mut self, now: Now, request: SiteRequest, by: &Call, answer: Callback<String>) {
-        let SiteRequest { site, verb, body, rights: _, points, patience } = request;
+        let SiteRequest { site, verb, body, rights: _, points, patience, until } = request;
         let topic = points.first().map(|(topic, _)| topic.clone()).unwrap_or_default();
         let prefix = self.sites.as_deref().map(|sites| sites.prefix().to_owned()).unwrap_or_default();
         let refused = |reason, detail: &str| refusal_of(verb, Refusal::new(reason, detail.to_owned()), Some(&topic));
@@ -184,7 +184,7 @@ impl Bus {
             verb,
             body: body.to_string(),
             by: (Arc::clone(&by.who), Arc::clone(&by.requester)),
-            deadline: now.utc.later(START_WITHIN),
+            deadline: until.into_iter().fold(now.utc.later(START_WITHIN), Timestamp::min),
             patience,
             is_recorded: true,
         };
@@ -247,12 +247,13 @@ impl Bus {
 
     /// Carries out what the centre of this site asks for, as far as the site lets it.
     pub(super) fn take_call_of_centre(&mut self, now: Now, call: CallOfCentre) {
-        let CallOfCentre { verb, body, who, requester, answer: to } = call;
+        let CallOfCentre { verb, body, who, requester, until, answer: to } = call;
         let by = Call { requester: format!("$centre/{requester}").into(), who: format!("centre: {who}").into() };
         let text = match self.judge_call(now, verb, &body, &by) {
             Ok(Judged::Below(request)) => {
                 let answer = move |_: &mut Self, text| drop(to.send(Ok(fitting(verb, text))));
-                return self.call_site(now, *request, &by, Box::new(answer));
+                let request = SiteRequest { until: Some(until), ..*request };
+                return self.call_site(now, request, &by, Box::new(answer));
             }
             Ok(Judged::Here(wanted)) => {
                 let rights = self.centre_rights.clone();

@@ -6,7 +6,8 @@
 use super::asks::Step;
 use super::state::Bus;
 use crate::sites::{SitesNews, SitesReport};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use tieline_core::{Body, Now, Point, Quality, Timestamp, Topic, Update, Value};
 use tieline_journal::Sample;
@@ -24,6 +25,10 @@ pub struct JoinedSites {
     prefix: String,
     /// Sites that are there, and those that are away.
     up: BTreeMap<Arc<str>, bool>,
+    /// Topics of sites behind sites that are away, each with its last `/`; none is below another one.
+    behind: BTreeMap<Arc<str>, BTreeSet<String>>,
+    /// How often the values of a site were to be looked at: the last time counts.
+    rounds: BTreeMap<Arc<str>, u64>,
     /// What topics have, by their numbers.
     shown: Vec<Shown>,
     topics: usize,
@@ -46,14 +51,24 @@ enum Shown {
 impl JoinedSites {
     /// No site is known.
     #[must_use]
-    pub const fn new(prefix: String) -> Self {
-        Self { prefix, up: BTreeMap::new(), shown: Vec::new(), topics: 0, own: 0 }
+    pub fn new(prefix: String) -> Self {
+        let (up, behind, rounds) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { prefix, up, behind, rounds, shown: Vec::new(), topics: 0, own: 0 }
     }
 
     /// What stands before the names of sites in topics.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// Whether a site, or the one behind it that has the topic, is away.
+    fn is_away(&self, site: &str, topic: &str) -> bool {
+        let behind = || {
+            let topics = self.behind.get(site)?.range::<str, _>((Bound::Unbounded, Bound::Included(topic)));
+            topics.last().filter(|below| topic.starts_with(below.as_str()))
+        };
+        self.up.get(site) != Some(&true) || behind().is_some()
     }
 
     fn shows(&mut self, id: TopicId, shown: Shown) {
@@ -97,6 +112,7 @@ impl Bus {
             match news {
                 SitesNews::Value { site, topic, time, body } => self.show_of_site(now, (site, topic), time, body),
                 SitesNews::State { site, is_up } => self.site_changed(now, site, is_up),
+                SitesNews::Behind { site, away } => self.behind_changed(site, &away),
                 SitesNews::System(topic, body) => self.apply_node(now, topic, body, true),
                 SitesNews::CallEnded { ticket, end } => self.end_site_call(now, ticket, end),
                 SitesNews::Asked(call) => self.take_call_of_centre(now, call),
@@ -117,8 +133,15 @@ impl Bus {
             self.end_calls_of_site(now, &site);
         }
         if before != Some(is_up) {
-            self.mark_site(site, is_up);
+            self.mark_site(site);
         }
+    }
+
+    fn behind_changed(&mut self, site: Arc<str>, away: &[String]) {
+        let Some(sites) = self.sites.as_deref_mut() else { return };
+        let away: BTreeSet<String> = away.iter().map(|topic| format!("{}{site}/{topic}/", sites.prefix)).collect();
+        sites.behind.insert(Arc::clone(&site), away);
+        self.mark_site(site);
     }
 
     fn show_of_site(&mut self, now: Now, (site, topic): (Arc<str>, Topic), time: Timestamp, body: Body) {
@@ -128,7 +151,7 @@ impl Bus {
             sites.own += 1;
             return;
         }
-        let is_away = sites.up.get(&site) != Some(&true);
+        let is_away = sites.is_away(&site, &topic);
         if self.recorder.taps(&topic) {
             self.recorder.tap_sample(&Sample::new(time, Update { topic: topic.clone(), body: body.clone() }));
         }
@@ -148,20 +171,29 @@ impl Bus {
         }
     }
 
-    /// Marks the values of a site, or gives them back the quality that they had.
-    fn mark_site(&mut self, site: Arc<str>, is_up: bool) {
+    /// Marks the values of a site, and of those behind it, as far as they are away; gives the others back the quality that they had.
+    fn mark_site(&mut self, site: Arc<str>) {
         let mut at = 0;
+        let Some(sites) = self.sites.as_deref_mut() else { return };
+        let round = sites.rounds.entry(Arc::clone(&site)).or_default();
+        *round += 1;
+        let round = *round;
         let ask = move |bus: &mut Self, now| {
             let Some(sites) = bus.sites.as_deref() else { return Step::Done };
             // It has changed again: another one works through them.
-            if sites.up.get(&site) != Some(&is_up) {
+            if sites.rounds.get(&site) != Some(&round) {
                 return Step::Done;
             }
             let end = sites.shown.len().min(at + STEP);
-            let meant = if is_up { Shown::Marked } else { Shown::AsSent };
-            let numbers = (at..end).filter(|at| sites.shown.get(*at) == Some(&meant));
-            let some: Vec<TopicId> = numbers.filter_map(|at| u32::try_from(at).ok()).map(TopicId).collect();
-            for topic in some {
+            let changed = |(at, shown): (usize, &Shown)| {
+                let id = TopicId(u32::try_from(at).ok().filter(|_| *shown != Shown::None)?);
+                let topic = bus.tree.view(id)?.topic;
+                let is_away = sites.is_away(&site, topic);
+                let is_changed = (*shown == Shown::Marked) != is_away && sites.is_of(topic, &site);
+                is_changed.then_some((id, !is_away))
+            };
+            let some: Vec<_> = sites.shown.iter().enumerate().take(end).skip(at).filter_map(changed).collect();
+            for (topic, is_up) in some {
                 bus.mark_value(now, topic, &site, is_up);
             }
             at = end;

@@ -91,7 +91,7 @@ impl Folder {
             let wall = WallClock::new(clock, last_known(&parts.folder));
             let may_remove = Arc::new(move || wall.doubt().is_none());
             let replication = Replication { log: None, place };
-            HistoryWriter::open_replicated(&source, options_of(&parts.history, None), may_remove, replication)
+            HistoryWriter::open_replicated(&source, options_of(&parts.history, &[]), may_remove, replication)
         });
         let history = history.transpose().map_err(|error| error.to_string())?;
         let (synced_at, joiner) = (Instant::now(), Joiner::default());

@@ -67,7 +67,13 @@ pub enum FabricAccess {
 impl Config {
     /// Takes `[fabric]` and `[site]` of the file that `tieline join` wrote.
     pub fn take_joined(&mut self, joined: Self) {
-        (self.fabric, self.site, self.source.is_joined) = (joined.fabric, joined.site, true);
+        self.source.is_joined = true;
+        if self.centre.is_some() {
+            // The servers of the file are those of the higher centre.
+            self.site = joined.site.map(|site| SiteConfig { fabric: joined.fabric, ..site });
+        } else {
+            (self.fabric, self.site) = (joined.fabric, joined.site);
+        }
     }
 
     /// Takes the tables that a role stands for, where they are not there.
@@ -92,6 +98,8 @@ pub struct SiteConfig {
     pub commands: SiteCommands,
     /// Topics that it may do that with; empty: all.
     pub command_topics: Vec<Filter>,
+    /// How the servers of the centre are reached, where they are not those of [`FabricConfig`] of the node: it is a centre itself.
+    pub fabric: Option<FabricConfig>,
 }
 
 /// What a centre may do at a site, each with what is before it.
@@ -151,10 +159,6 @@ pub(super) fn read_joined(
             doc.report(root.value_at(key), key, format!("[{key}] alone"), expected);
         }
     }
-    if has_site && has_centre {
-        let found = "[site] and [centre] in one node".to_owned();
-        doc.report(root.value_at("centre"), "centre", found, "one of them".to_owned());
-    }
     for other in ["site", "centre", "edge"].into_iter().filter(|other| has_cluster && has(other)) {
         let found = format!("[cluster] and [{other}] in one node");
         doc.report(root.value_at("cluster"), "cluster", found, "one of them".to_owned());
@@ -166,8 +170,26 @@ pub(super) fn read_joined(
     let mut fabric = if has_fabric { read_fabric(root.section(doc, "fabric"), doc, folder) } else { None };
     let cluster = if has_cluster { read_cluster(root.section(doc, "cluster"), doc) } else { None };
     fabric.iter_mut().for_each(|fabric| fabric.cluster.clone_from(&cluster));
-    let site = if has_site { read_site(root.section(doc, "site"), doc, name) } else { None };
+    let site = if has_site { read_site(root.section(doc, "site"), doc, folder, name) } else { None };
     let centre = if has_centre { Some(read_centre(root.section(doc, "centre"), doc, folder)) } else { None };
+    // Two centres at the same servers would each get what is for the other one.
+    let is_same = |fabric: &FabricConfig, above: &FabricConfig| {
+        above.servers.iter().any(|server| fabric.servers.contains(server)) && above.access == fabric.access
+    };
+    let is_same = site.as_ref().is_some_and(|site| match (&site.fabric, &fabric) {
+        (None, _) => true,
+        (Some(above), Some(fabric)) => is_same(fabric, above),
+        (Some(_), None) => false,
+    });
+    if !has_centre && site.as_ref().is_some_and(|site| site.fabric.is_some()) {
+        let found = "[site.fabric] in a node that is no centre".to_owned();
+        doc.report(root.value_at("site"), "site.fabric", found, "[fabric] with these keys".to_owned());
+    }
+    if has_centre && is_same {
+        let found = "[site] and [centre] in one node, at the same servers as the same user".to_owned();
+        let expected = "[site.fabric] with the servers of the higher centre".to_owned();
+        doc.report(root.value_at("centre"), "centre", found, expected);
+    }
     (fabric, site, centre)
 }
 
@@ -266,7 +288,7 @@ fn read_reference(value: &DeValue<'_>) -> Result<String, Expected> {
     if is_reference { Ok(reference) } else { Err(REFERENCE.to_owned()) }
 }
 
-fn read_site(mut s: Section<'_>, doc: &mut Document<'_>, node: &str) -> Option<SiteConfig> {
+fn read_site(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, node: &str) -> Option<SiteConfig> {
     let name = match s.has("name") {
         true => s.optional(doc, "name", read_name),
         false if is_site_name(node) => Some(node.to_owned()),
@@ -280,8 +302,13 @@ fn read_site(mut s: Section<'_>, doc: &mut Document<'_>, node: &str) -> Option<S
     let waiting_bytes_max = SITE_WAITING_BYTES_MAX.read(&mut s, doc);
     let commands = s.or(doc, "commands", SiteCommands::default(), read_commands);
     let command_topics = s.or(doc, "command_topics", Vec::new(), parse::filters);
+    let has_own = s.has("fabric");
+    let fabric = if has_own { read_fabric(s.section(doc, "fabric"), doc, folder) } else { None };
     s.finish(doc);
-    Some(SiteConfig { name: name?, topics, waiting_bytes_max, commands, command_topics })
+    if has_own && fabric.is_none() {
+        return None;
+    }
+    Some(SiteConfig { name: name?, topics, waiting_bytes_max, commands, command_topics, fabric })
 }
 
 fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> CentreConfig {
@@ -372,6 +399,16 @@ mod tests {
     }
 
     #[test]
+    fn a_centre_is_a_site_of_another_one_at_other_servers() {
+        let text = "[fabric]\nservers=['nats://a:1']\n[centre]\n[site]\n[site.fabric]\nservers=['nats://b:2']\n";
+        let config = read(text).unwrap();
+        let servers = |fabric: Option<FabricConfig>| fabric.unwrap().servers;
+        assert_eq!(servers(config.fabric), ["nats://a:1"]);
+        assert_eq!(servers(config.site.unwrap().fabric), ["nats://b:2"]);
+        assert!(config.centre.is_some());
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         const SERVER: &str = "[fabric]\nservers=['nats://core:4222']\n";
         let check = |text: &str, part: &str| {
@@ -387,7 +424,10 @@ mod tests {
         check(&format!("{SERVER}user='u'\n"), "password_file beside it");
         check(&format!("{SERVER}seed_file='s'\ncredentials_file='c'\n"), "one of credentials_file");
         check(&format!("{SERVER}authorities='ca.pem'\n"), "servers with tls://");
-        check(&format!("{SERVER}[site]\n[centre]\n"), "one of them");
+        check(&format!("{SERVER}[site]\n[centre]\n"), "[site.fabric]");
+        check(&format!("{SERVER}[centre]\n[site]\n[site.fabric]\nservers=['nats://core:4222']\n"), "higher centre");
+        check(&format!("{SERVER}[site]\n[site.fabric]\nservers=['nats://b:2']\n"), "[fabric] with these keys");
+        check(&format!("{SERVER}[site]\n[site.fabric]\n[centre]\n"), "site.fabric.servers");
         check(&format!("{SERVER}[site]\nname='a/b'\n"), "site.name");
         check(&format!("{SERVER}[site]\ncommands='all'\n"), "\"operate\"");
         check(&format!("{SERVER}[centre]\nprefix='sites'\n"), "ends with /");

@@ -78,9 +78,9 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
         (started, file) => note("edge", file.is_none() && (started.is_none() || source.has_role)),
     }
     // What `tieline join` wrote, and what a role stands for, is in no file of the configuration.
-    let is_joined = source.is_joined && file.fabric.is_none() && file.site.is_none();
+    let is_joined = source.is_joined && file.site.is_none() && (file.fabric.is_none() || centre.is_some());
     let is_of_role = |is_absent| source.has_role && is_absent;
-    note("fabric", is_joined || is_of_role(file.fabric.is_none()) || *fabric == file.fabric);
+    note("fabric", (is_joined && centre.is_none()) || is_of_role(file.fabric.is_none()) || *fabric == file.fabric);
     note("site", is_joined || *site == file.site);
     note("centre", is_of_role(file.centre.is_none()) || *centre == file.centre);
     note("topic", *topics == file.topics);

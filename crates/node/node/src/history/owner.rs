@@ -68,16 +68,16 @@ impl HistoryOwner {
         source: &HistorySource,
         may_remove: MayRemove,
         on_change: OnChange,
-        joined: Option<Joined>,
+        joined: Vec<Joined>,
         replication: Replication,
     ) -> Result<Self, HistoryError> {
         if !config.enabled {
             return Ok(Self::Off);
         }
-        let options = options_of(config, joined.as_ref());
+        let options = options_of(config, &joined);
         source.set_rules(config.retention.clone());
         let databases = config.databases.clone();
-        let error = match open(source, (options, &may_remove, &replication), &databases, joined.as_ref()) {
+        let error = match open(source, (options, &may_remove, &replication), &databases, &joined) {
             Ok(writer) => return Ok(Self::Open(writer)),
             Err(error @ HistoryError::Store(StoreError::Newer(_))) => return Err(error),
             Err(error) => error,
@@ -86,7 +86,7 @@ impl HistoryOwner {
         tracing::warn!(%error, "history cannot be opened; the node goes on without and tries again");
         let (stop, stopped) = sync_channel(0);
         let (source, known) = (source.clone(), state.clone());
-        let open = move || open(&source, (options, &may_remove, &replication), &databases, joined.as_ref());
+        let open = move || open(&source, (options, &may_remove, &replication), &databases, &joined);
         let body = move || open_when_possible(open, known, &on_change, &stopped);
         let thread = std::thread::Builder::new().name("history-open".to_owned()).spawn(body)?;
         Ok(Self::Opening(Opening { state, stop: Some(stop), thread: Some(thread) }))
@@ -114,20 +114,20 @@ impl Drop for Opening {
     }
 }
 
-/// How history is kept by a configuration, with what another reader of the journal needs.
-pub fn options_of(config: &HistoryConfig, joined: Option<&Joined>) -> HistoryOptions {
+/// How history is kept by a configuration, with what other readers of the journal need.
+pub fn options_of(config: &HistoryConfig, joined: &[Joined]) -> HistoryOptions {
     let default = HistoryOptions::default();
     let databases_bytes = if config.databases.is_empty() { 0 } else { config.databases_bytes_max };
     HistoryOptions {
         durability: config.durability,
         journal: Limits {
             total_bytes: config.journal_bytes_max,
-            kept_bytes: databases_bytes.max(joined.map_or(0, |joined| joined.kept_bytes)),
+            kept_bytes: joined.iter().map(|joined| joined.kept_bytes).fold(databases_bytes, u64::max),
             ..Limits::default()
         },
         retention: Retention { age: config.keep, bytes: config.store_bytes_max },
         memory_bytes: config.memory_bytes_max,
-        record_bytes: joined.map_or(default.record_bytes, |joined| joined.record_bytes),
+        record_bytes: joined.iter().map(|joined| joined.record_bytes).min().unwrap_or(default.record_bytes),
         ..default
     }
 }
@@ -137,14 +137,14 @@ fn open(
     source: &HistorySource,
     (options, may_remove, replication): (HistoryOptions, &MayRemove, &Replication),
     databases: &[DatabaseConfig],
-    joined: Option<&Joined>,
+    joined: &[Joined],
 ) -> Result<HistoryWriter, HistoryError> {
     let mut writer = HistoryWriter::open_replicated(source, options, Arc::clone(may_remove), replication.clone())?;
     if !databases.is_empty() {
         let folder = source.data().join(DATABASES_FOLDER);
         writer.forward(source, databases.iter().map(|config| forwarding_of(config, &folder)).collect())?;
     }
-    if let Some(Joined { opened, is_held, .. }) = joined {
+    for Joined { opened, is_held, .. } in joined {
         // Who has gone needs none.
         drop(opened.send((writer.handle().clone(), writer.feed(source, *is_held))));
     }

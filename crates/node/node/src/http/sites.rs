@@ -5,10 +5,11 @@ use super::authorization::Authenticated;
 use super::body::Answer;
 use super::problem::Problem;
 use crate::bus::SiteCallsSeen;
-use crate::sites::{CentreSeen, FabricLink, SiteRow, SiteSeen};
+use crate::sites::{Behind, CentreSeen, FabricLink, SiteRow, SiteSeen};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tieline_access::Verb;
 use tieline_core::{Instant, Timestamp};
 use tieline_service::exposition::Exposition;
@@ -53,6 +54,22 @@ struct SiteShown {
     round_trip_s: Option<f64>,
     /// Whether two nodes send as this site
     doubled: bool,
+    /// Sites behind it, as it says; absent where it is no centre
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<BehindShown>,
+}
+
+/// Sites behind a site
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Behind")]
+struct BehindShown {
+    sites: u64,
+    /// Of these, sites that are away or behind one that is
+    away: u64,
+    /// Longest age of a live record on its way from there to the site
+    lag_s: f64,
+    /// Topics of this node below which the values of sites that are away are; not all where they are very many
+    away_topics: Vec<String>,
 }
 
 /// The link of a site to its centre
@@ -98,10 +115,11 @@ pub async fn list(authenticated: Authenticated) -> Result<Answer<SiteList>, Prob
     let authorized = authenticated.must(Verb::Read, "$SYS/sites").await?;
     let seen = authorized.app.about.sites.centre().unwrap_or_default();
     let now = authorized.app.about.clock.now().mono;
-    Ok(Answer(SiteList { sites: seen.sites.iter().map(|(name, row)| shown(now, name, row)).collect() }))
+    let prefix = authorized.app.about.sites.prefix().unwrap_or_default();
+    Ok(Answer(SiteList { sites: seen.sites.iter().map(|(name, row)| shown(now, prefix, (name, row))).collect() }))
 }
 
-fn shown(now: Instant, name: &str, row: &SiteRow) -> SiteShown {
+fn shown(now: Instant, prefix: &str, (name, row): (&str, &SiteRow)) -> SiteShown {
     SiteShown {
         name: name.to_owned(),
         state: if row.is_up { "up" } else { "away" },
@@ -115,6 +133,16 @@ fn shown(now: Instant, name: &str, row: &SiteRow) -> SiteShown {
         clock_offset_s: row.clock_offset.map(seconds),
         round_trip_s: row.round_trip.map(|time| time.as_secs_f64()),
         doubled: row.runs.is_doubled(now),
+        behind: row.behind.as_ref().map(|behind| behind_of(&format!("{prefix}{name}/"), behind)),
+    }
+}
+
+fn behind_of(above: &str, behind: &Behind) -> BehindShown {
+    BehindShown {
+        sites: behind.sites,
+        away: behind.away,
+        lag_s: Duration::from_millis(behind.lag_ms).as_secs_f64(),
+        away_topics: behind.away_topics.iter().map(|topic| format!("{above}{topic}")).collect(),
     }
 }
 
@@ -174,6 +202,12 @@ pub(super) fn trouble(app: &App) -> Vec<String> {
         let away = away(&centre);
         if away > 0 {
             found.push(format!("centre: {away} sites are away"));
+        }
+        for (site, row) in centre.sites.iter().filter(|(_, row)| row.is_up) {
+            let behind = row.behind.as_ref().map_or(0, |behind| behind.away);
+            if behind > 0 {
+                found.push(format!("centre: {behind} sites behind {site} are away"));
+            }
         }
         let now = app.about.clock.now().mono;
         for (site, _) in centre.sites.iter().filter(|(_, row)| row.runs.is_doubled(now)) {
@@ -266,7 +300,7 @@ fn centre_metrics(e: &mut Exposition, seen: &CentreSeen, now: Instant) {
     let unreadable = "Records and samples of sites that cannot be stored: a newer format, a topic that is too long.";
     e.counter("tieline_centre_unreadable_total", unreadable, seen.unreadable);
     type Figure = (&'static str, &'static str, &'static str, fn(&SiteRow) -> Option<f64>);
-    let figures: [Figure; 8] = [
+    let figures: [Figure; 11] = [
         ("tieline_centre_site_up", "1 while the site is heard.", "gauge", |row| Some(f64::from(u8::from(row.is_up)))),
         ("tieline_centre_site_lag_seconds", "Age of the first live record that waits at the site.", "gauge", |row| {
             Some(row.lag.as_secs_f64())
@@ -287,6 +321,15 @@ fn centre_metrics(e: &mut Exposition, seen: &CentreSeen, now: Instant) {
             Some(row.records as f64)
         }),
         ("tieline_centre_site_samples_total", "Samples of them.", "counter", |row| Some(row.samples as f64)),
+        ("tieline_centre_site_behind", "Sites behind the site.", "gauge", |row| {
+            Some(row.behind.as_ref()?.sites as f64)
+        }),
+        ("tieline_centre_site_behind_away", "Of these, sites that are away.", "gauge", |row| {
+            Some(row.behind.as_ref()?.away as f64)
+        }),
+        ("tieline_centre_site_behind_lag_seconds", "Age of a live record on its way to the site.", "gauge", |row| {
+            Some(row.behind.as_ref()?.lag_ms as f64 / 1e3)
+        }),
     ];
     let doubled = ("tieline_centre_site_doubled", "1 while two nodes send as this site.", "gauge");
     let rows = seen.sites.iter().take(LABELS_MAX);

@@ -2,7 +2,7 @@
 
 use super::StartError;
 use crate::bus::{Bus, BusHandle, CentreRights, JoinedSites, SiteCalls, way_to_sites};
-use crate::config::Config;
+use crate::config::{Config, FabricConfig};
 use crate::history::Joined;
 use crate::sites::{CallToSite, Role, SitesBoard, SitesParts, SitesThread};
 use std::path::Path;
@@ -11,15 +11,17 @@ use tieline_history::{HistorySource, SITES_FOLDER};
 use tieline_net::Clock;
 use tokio::sync::mpsc;
 
-/// Records of a site are at most so long, roughly: a batch must take each.
-const SITE_RECORD_BYTES: usize = 512 << 10;
+/// Records of a site are at most so long, roughly: a batch must take each, and that of a higher centre, where names are longer, too.
+const SITE_RECORD_BYTES: usize = 256 << 10;
 /// The same of a node that is none.
 const RECORD_BYTES: usize = 1 << 20;
 /// The journal of a centre keeps records until their marks are written, which takes a second: more than enough for that.
 const CENTRE_KEPT_BYTES: u64 = 1 << 30;
 
-/// A site or a centre that has not started.
-pub(super) struct JoinedParts {
+/// The site and the centre that a node is, which have not started.
+pub(super) struct JoinedParts(Vec<OneRole>);
+
+struct OneRole {
     parts: SitesParts,
     joined: Joined,
     calls: mpsc::Sender<CallToSite>,
@@ -45,16 +47,61 @@ impl JoinedOnBus {
 }
 
 impl JoinedParts {
-    /// The parts, where the configuration joins the node to others.
-    pub(super) fn of(config: &Config, folder: &Path, board: &Arc<SitesBoard>) -> Option<Self> {
-        let fabric = config.fabric.clone()?;
-        let site = config.site.clone().map(Role::Site);
-        let role = site.or_else(|| config.centre.clone().map(Role::Centre))?;
+    /// The parts, as far as the configuration joins the node to others.
+    pub(super) fn of(config: &Config, folder: &Path, board: &Arc<SitesBoard>) -> Self {
+        let site = config.site.clone().map(|site| (site.fabric.clone(), Role::Site(site)));
+        let is_site = site.is_some();
+        let centre = config.centre.clone().map(|centre| (None, Role::Centre(centre, is_site)));
+        let of = |(fabric, role): (Option<FabricConfig>, Role)| {
+            let fabric = fabric.or_else(|| config.fabric.clone())?;
+            Some(OneRole::of(fabric, role, folder, board))
+        };
+        Self([site, centre].into_iter().flatten().filter_map(of).collect())
+    }
+
+    /// What history has of it.
+    pub(super) fn joined(&self) -> Vec<Joined> {
+        self.0.iter().map(|role| role.joined.clone()).collect()
+    }
+
+    /// What the bus has of it.
+    pub(super) fn on_bus(&self) -> JoinedOnBus {
+        let mut on_bus = JoinedOnBus { sites: None, rights: None };
+        for OneRole { parts, calls, .. } in &self.0 {
+            match &parts.role {
+                Role::Site(site) => on_bus.rights = Some(CentreRights::of(site)),
+                Role::Centre(centre, _) => {
+                    let sites = JoinedSites::new(centre.prefix.clone());
+                    on_bus.sites = Some((sites, SiteCalls::new(calls.clone())));
+                }
+            }
+        }
+        on_bus
+    }
+
+    /// Starts the threads, which read history through `source`; their news goes to the bus.
+    pub(super) fn start(
+        self,
+        clock: Clock,
+        source: &HistorySource,
+        bus: &BusHandle,
+    ) -> Result<Vec<SitesThread>, StartError> {
+        let start = |role: OneRole| {
+            let [_, monitoring, _] = bus.lanes();
+            let parts = SitesParts { source: source.clone(), ..role.parts };
+            SitesThread::start(parts, clock, monitoring).map_err(StartError::Thread)
+        };
+        self.0.into_iter().map(start).collect()
+    }
+}
+
+impl OneRole {
+    fn of(fabric: FabricConfig, role: Role, folder: &Path, board: &Arc<SitesBoard>) -> Self {
         let (is_held, kept_bytes, record_bytes) = match &role {
             Role::Site(site) => (false, site.waiting_bytes_max, SITE_RECORD_BYTES),
-            Role::Centre(_) => (true, CENTRE_KEPT_BYTES, RECORD_BYTES),
+            Role::Centre(..) => (true, CENTRE_KEPT_BYTES, RECORD_BYTES),
         };
-        if let Role::Centre(centre) = &role {
+        if let Role::Centre(centre, _) = &role {
             board.set_prefix(centre.prefix.clone());
         }
         let (sender, opened) = mpsc::unbounded_channel();
@@ -63,34 +110,6 @@ impl JoinedParts {
         let folder = folder.join(SITES_FOLDER);
         let (calls, asked) = way_to_sites();
         let parts = SitesParts { fabric, role, folder, source, opened, calls: asked, board: Arc::clone(board) };
-        Some(Self { parts, joined, calls })
-    }
-
-    /// What history has of it.
-    pub(super) fn joined(&self) -> Joined {
-        self.joined.clone()
-    }
-
-    /// What the bus has of it.
-    pub(super) fn on_bus(&self) -> JoinedOnBus {
-        match &self.parts.role {
-            Role::Site(site) => JoinedOnBus { sites: None, rights: Some(CentreRights::of(site)) },
-            Role::Centre(centre) => {
-                let (sites, calls) = (JoinedSites::new(centre.prefix.clone()), SiteCalls::new(self.calls.clone()));
-                JoinedOnBus { sites: Some((sites, calls)), rights: None }
-            }
-        }
-    }
-
-    /// Starts the thread, which reads history through `source`; its news goes to the bus.
-    pub(super) fn start(
-        self,
-        clock: Clock,
-        source: &HistorySource,
-        bus: &BusHandle,
-    ) -> Result<SitesThread, StartError> {
-        let [_, monitoring, _] = bus.lanes();
-        let parts = SitesParts { source: source.clone(), ..self.parts };
-        SitesThread::start(parts, clock, monitoring).map_err(StartError::Thread)
+        Self { parts, joined, calls }
     }
 }

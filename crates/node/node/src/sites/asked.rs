@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Now, Words as _};
+use tieline_core::{Now, Timestamp, Words as _};
 use tieline_fabric::{Fabric, Request, subject};
 use tieline_net::Clock;
 use tieline_relay::{CallAnswer, CallOutcome, SiteCall};
@@ -59,9 +59,9 @@ async fn take<I: From<SitesReport>>(
     let answer = match read(now, &request, board) {
         Err(answer) => answer,
         Ok(_) if is_busy => not_done(CallOutcome::Busy, "too many calls of the centre wait at the site"),
-        Ok((verb, SiteCall { deadline: _, who, requester, body })) => {
+        Ok((verb, until, SiteCall { deadline: _, who, requester, body })) => {
             let (answer, hears) = oneshot::channel();
-            let call = CallOfCentre { verb, body, who, requester, answer };
+            let call = CallOfCentre { verb, body, who, requester, until, answer };
             if reports.send(SitesReport(vec![SitesNews::Asked(call)]).into()).await.is_err() {
                 return;
             }
@@ -80,8 +80,8 @@ async fn take<I: From<SitesReport>>(
     }
 }
 
-/// The call, where it has come in time.
-fn read(now: Now, request: &Request, board: &SitesBoard) -> Result<(CallVerb, SiteCall), CallAnswer> {
+/// The call, where it has come in time, and its deadline by the clock of this node.
+fn read(now: Now, request: &Request, board: &SitesBoard) -> Result<(CallVerb, Timestamp, SiteCall), CallAnswer> {
     let refused = |words: &str| not_done(CallOutcome::Refused, words);
     let verb = request.subject.rsplit('.').next().and_then(CallVerb::of_word);
     let verb = verb.ok_or_else(|| refused("this release of the site has no such service"))?;
@@ -96,7 +96,8 @@ fn read(now: Now, request: &Request, board: &SitesBoard) -> Result<(CallVerb, Si
         let words = format!("the call came {} ms after its deadline: nothing was done", late / 1000);
         return Err(not_done(CallOutcome::Late, &words));
     }
-    Ok((verb, call))
+    let until = Timestamp::from_micros(call.deadline.micros().saturating_sub(offset));
+    Ok((verb, until, call))
 }
 
 fn not_done(outcome: CallOutcome, words: &str) -> CallAnswer {

@@ -1,6 +1,8 @@
 //! What is shown of sites and the centre.
 
+use super::behind::Behind;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tieline_core::{Instant, Timestamp};
@@ -99,6 +101,8 @@ pub struct SiteRow {
     pub round_trip: Option<Duration>,
     /// Which nodes say this name.
     pub runs: Runs,
+    /// Sites behind it, as it says; none where it is no centre.
+    pub behind: Option<Behind>,
 }
 
 /// The runs of nodes that say one name: one follows the other, or they are two at once.
@@ -167,6 +171,9 @@ pub struct SitesBoard {
     centre: Mutex<Option<CentreSeen>>,
     /// The topics of sites are below it.
     prefix: OnceLock<String>,
+    run: OnceLock<u64>,
+    /// The runs of the centres above, the nearest first.
+    above: Mutex<Vec<u64>>,
 }
 
 impl SitesBoard {
@@ -180,6 +187,30 @@ impl SitesBoard {
     #[must_use]
     pub fn centre(&self) -> Option<CentreSeen> {
         lock(&self.centre).clone()
+    }
+
+    /// A number that this run of the node has drawn; never 0.
+    #[must_use]
+    pub fn run(&self) -> u64 {
+        *self.run.get_or_init(|| RandomState::new().hash_one(0).max(1))
+    }
+
+    /// The runs of the centres above, the nearest first.
+    #[must_use]
+    pub fn above(&self) -> Vec<u64> {
+        lock(&self.above).clone()
+    }
+
+    /// Sites behind this node; none where it is no centre.
+    #[must_use]
+    pub fn behind(&self) -> Option<Behind> {
+        let prefix = self.prefix()?;
+        Some(lock(&self.centre).as_ref().map_or_else(Behind::default, |seen| Behind::of(prefix, &seen.sites)))
+    }
+
+    /// Says who is above.
+    pub fn set_above(&self, above: Vec<u64>) {
+        *lock(&self.above) = above;
     }
 
     /// Says below what the topics of sites are.

@@ -67,6 +67,8 @@ pub struct SiteRequest {
     pub points: Vec<(String, String)>,
     /// How long the answer is waited for.
     pub patience: Duration,
+    /// Where it came from a higher centre: when that lets it be begun at the latest.
+    pub until: Option<Timestamp>,
 }
 
 impl SiteRequest {
@@ -129,7 +131,7 @@ impl SiteRequest {
         };
         let done = body.get("timeout_ms").and_then(Json::as_u64).map_or(DONE_WITHIN, Duration::from_millis);
         let patience = START_WITHIN + done.min(DONE_WITHIN * 6) + MARGIN;
-        Some(Ok(Self { site, verb, body: stripped, rights, points, patience }))
+        Some(Ok(Self { site, verb, body: stripped, rights, points, patience, until: None }))
     }
 }
 
@@ -236,6 +238,8 @@ pub struct CallOfCentre {
     pub who: String,
     /// Whose reservations it makes.
     pub requester: String,
+    /// Nothing is done after it.
+    pub until: Timestamp,
     /// Takes the answer, or why the site does not take the call.
     pub answer: oneshot::Sender<Result<String, String>>,
 }

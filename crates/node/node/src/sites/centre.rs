@@ -6,9 +6,9 @@ use super::loaded::{load_marks, load_values};
 use super::marks::{self, Marks};
 use super::names::Names;
 use super::served::serve;
-use super::told::{self, Told};
+use super::told::{self, Above, Told};
 use super::values::Values;
-use super::{SitesNews, SitesParts, SitesReport};
+use super::{Behind, SitesNews, SitesParts, SitesReport};
 use crate::config::{CentreConfig, is_site_name};
 use futures_util::future::LocalBoxFuture;
 use std::collections::{BTreeMap, HashMap};
@@ -33,6 +33,8 @@ const TRANSACTION_BYTES_MAX: usize = 1 << 20;
 /// Topics of a transaction that room is kept for between transactions.
 const ROOM_KEPT: usize = 4096;
 const TICK: Duration = Duration::from_millis(500);
+/// A centre that is a site of another one must send its records on: they are not much longer than that.
+const SITE_PIECE_BYTES: usize = 128 << 10;
 /// How often marks are written, and what is shown of sites published.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 const SHOW_EVERY: Duration = Duration::from_secs(5);
@@ -46,7 +48,7 @@ type Done = Vec<Option<Seq>>;
 pub async fn run<I: From<SitesReport> + Send + 'static>(
     shard: Rc<Shard>,
     mut parts: SitesParts,
-    config: CentreConfig,
+    (config, is_site): (CentreConfig, bool),
     reports: mpsc::Sender<I>,
 ) {
     let since = shard.now().utc;
@@ -59,6 +61,7 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
     let (feed, marks) = load_marks(feed, &path).await;
     let mut loaded = load_values(parts.source.clone(), &config.prefix);
     let mut centre = Centre::new(shard.now(), &parts, config, (handle, feed, marks, path));
+    centre.piece_bytes = if is_site { SITE_PIECE_BYTES } else { usize::MAX };
     let (requests, mut asked) = mpsc::channel(256);
     let (fabric, board) = (parts.fabric.clone(), Arc::clone(&parts.board));
     tokio::task::spawn_local(serve(shard.clock(), fabric, board, requests, shared));
@@ -94,6 +97,18 @@ async fn poll(storing: &mut Option<LocalBoxFuture<'static, Done>>) -> Done {
     }
 }
 
+/// A record of the journal that has some records of a site.
+struct Piece {
+    site: Arc<str>,
+    stream: Stream,
+    /// How far the site is on the disk with it.
+    mark: Mark,
+    records: u64,
+    samples: u64,
+    /// Numbers that are lost before it.
+    lost: u64,
+}
+
 struct Centre {
     config: CentreConfig,
     path: PathBuf,
@@ -108,10 +123,11 @@ struct Centre {
     decoder: Decoder,
     names: HashMap<Arc<str>, Names>,
     sites: BTreeMap<Arc<str>, SiteRow>,
-    /// What is at the disk: the parts, and the newest values of each topic.
-    parts: Vec<Part>,
+    /// A record of the journal has no further record of a site from so many bytes on.
+    piece_bytes: usize,
+    /// What is at the disk: the parts in pieces, and the newest values of each topic.
+    pieces: Vec<Piece>,
     newest: HashMap<Topic, (Arc<str>, Timestamp, Body)>,
-    samples: Vec<u64>,
     values: Values,
     unreadable: u64,
     board: Arc<SitesBoard>,
@@ -153,9 +169,9 @@ impl Centre {
             decoder: Decoder::default(),
             names: HashMap::new(),
             sites,
-            parts: Vec::new(),
+            piece_bytes: usize::MAX,
+            pieces: Vec::new(),
             newest: HashMap::new(),
-            samples: Vec::new(),
             values,
             unreadable: 0,
             board: Arc::clone(&parts.board),
@@ -167,7 +183,8 @@ impl Centre {
         let Some(site) = site else { return };
         if request.subject.ends_with(told::SUBJECT) {
             if self.told(now, &site, &request.body) {
-                answer([(request, Vec::new())]).await;
+                let above = Above::below(self.board.run(), &self.board.above());
+                answer([(request, serde_json::to_vec(&above).unwrap_or_default())]).await;
             }
             return;
         }
@@ -185,7 +202,11 @@ impl Centre {
             return false;
         }
         let Ok(told) = serde_json::from_slice(body) else { return false };
-        let Told { waiting, lag_ms, clock_offset_us, round_trip_us, run } = told;
+        let Told { waiting, lag_ms, clock_offset_us, round_trip_us, run, behind, is_closed } = told;
+        // It asks who is above, and counts as away.
+        if is_closed {
+            return true;
+        }
         self.heard(now, site);
         let limit = self.offset_max.as_micros();
         let Some(row) = self.sites.get_mut(site) else { return false };
@@ -205,6 +226,13 @@ impl Centre {
         }
         (row.waiting, row.lag, row.clock_offset) = (waiting, Duration::from_millis(lag_ms), clock_offset_us);
         row.round_trip = round_trip_us.map(Duration::from_micros);
+        let away =
+            |behind: &Option<Behind>| behind.as_ref().map(|behind| behind.away_topics.clone()).unwrap_or_default();
+        let away_now = away(&behind);
+        if away_now != away(&row.behind) {
+            self.values.push(SitesNews::Behind { site: site.into(), away: away_now });
+        }
+        row.behind = behind;
         true
     }
 
@@ -228,21 +256,21 @@ impl Centre {
         }
         let parts = self.receiver.poll_store()?;
         let (mut noted, mut receipts) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
-        self.samples.clear();
+        self.pieces.clear();
         for part in &parts {
-            let samples = self.samples_of(part);
-            self.samples.push(samples.len() as u64);
-            let (sender, receipt) = oneshot::channel();
-            receipts.push(receipt);
-            noted.push(Noted {
-                note: marks::note(&part.site, part.stream, part.mark),
-                samples,
-                receipt: Box::new(move |stored| {
-                    let _ = sender.send(stored.ok());
-                }),
-            });
+            for (piece, samples) in self.pieces_of(part) {
+                let (sender, receipt) = oneshot::channel();
+                receipts.push(receipt);
+                noted.push(Noted {
+                    note: marks::note(&piece.site, piece.stream, piece.mark),
+                    samples,
+                    receipt: Box::new(move |stored| {
+                        let _ = sender.send(stored.ok());
+                    }),
+                });
+                self.pieces.push(piece);
+            }
         }
-        self.parts = parts;
         self.handle.submit_noted(noted);
         Some(Box::pin(async move {
             let done = futures_util::future::join_all(receipts).await;
@@ -250,55 +278,76 @@ impl Centre {
         }))
     }
 
-    /// The samples of a batch, with the topics that they have here.
-    fn samples_of(&mut self, part: &Part) -> Vec<Sample> {
+    /// A part as records of the journal, each with its mark: more than one where the next centre could not take so long a record.
+    fn pieces_of(&mut self, part: &Part) -> Vec<(Piece, Vec<Sample>)> {
+        let piece = |number: u64, lost: u64| Piece {
+            site: Arc::clone(&part.site),
+            stream: part.stream,
+            mark: Mark { number, ..part.mark },
+            records: 0,
+            samples: 0,
+            lost,
+        };
+        let mut pieces = Vec::new();
+        let (mut open, mut samples, mut bytes) = (piece(part.mark.number, lost_of(part)), Vec::new(), 0);
+        let last = part.first + part.records.count();
+        for (number, record) in (part.first..).zip(part.records.iter()) {
+            if bytes >= self.piece_bytes && number < last {
+                open.mark.number = number - 1;
+                let full = std::mem::replace(&mut open, piece(part.mark.number, 0));
+                pieces.push((full, std::mem::take(&mut samples)));
+                bytes = 0;
+            }
+            bytes += record.len();
+            let found = self.samples_of(&part.site, &record);
+            (open.records, open.samples) = (open.records + 1, open.samples + found.len() as u64);
+            samples.extend(found);
+        }
+        pieces.push((open, samples));
+        pieces
+    }
+
+    /// The samples of a record, with the topics that they have here.
+    fn samples_of(&mut self, site: &Arc<str>, record: &[u8]) -> Vec<Sample> {
         let Self { decoder, names, newest, config, unreadable, .. } = self;
-        let names = names
-            .entry(Arc::clone(&part.site))
-            .or_insert_with(|| Names::new(format!("{}{}/", config.prefix, part.site)));
-        let mut samples = Vec::new();
-        for record in part.records.iter() {
-            let Ok(found) = decoder.decode(&record) else {
+        let names =
+            names.entry(Arc::clone(site)).or_insert_with(|| Names::new(format!("{}{site}/", config.prefix)));
+        let Ok(found) = decoder.decode(record) else {
+            *unreadable += 1;
+            return Vec::new();
+        };
+        let mut samples = Vec::with_capacity(found.len());
+        for mut sample in found {
+            let Ok(topic) = names.here(&sample.update.topic) else {
                 *unreadable += 1;
                 continue;
             };
-            for mut sample in found {
-                let Ok(topic) = names.here(&sample.update.topic) else {
-                    *unreadable += 1;
-                    continue;
-                };
-                sample.update.topic = topic.clone();
-                let is_newest = newest.get(&topic).is_none_or(|(_, time, _)| *time <= sample.time);
-                if is_newest {
-                    newest.insert(topic, (Arc::clone(&part.site), sample.time, sample.update.body.clone()));
                 }
-                samples.push(sample);
+            };
+            sample.update.topic = topic.clone();
+            if newest.get(&topic).is_none_or(|(_, time, _)| *time <= sample.time) {
+                newest.insert(topic, (Arc::clone(site), sample.time, sample.update.body.clone()));
             }
+            samples.push(sample);
         }
         samples
     }
 
     /// The transaction is over.
     async fn stored(&mut self, now: Now, done: Done) {
-        let (parts, samples) = (std::mem::take(&mut self.parts), std::mem::take(&mut self.samples));
+        let pieces = std::mem::take(&mut self.pieces);
         let is_whole = done.iter().all(Option::is_some);
-        for ((part, seq), samples) in parts.iter().zip(done).zip(samples) {
+        for (piece, seq) in pieces.into_iter().zip(done) {
             let Some(seq) = seq else { continue };
-            self.marks.set(Arc::clone(&part.site), part.stream, part.mark);
+            let Piece { site, stream, mark, records, samples, lost } = piece;
+            if lost > 0 {
+                tracing::warn!(site = &*site, records = lost, "a site has given records up: they never come");
+            }
+            let row =
+                self.sites.entry(Arc::clone(&site)).or_insert_with(|| SiteRow { since: now.utc, ..SiteRow::default() });
+            (row.records, row.samples, row.lost) = (row.records + records, row.samples + samples, row.lost + lost);
+            self.marks.set(site, stream, mark);
             self.marks.seq = self.marks.seq.max(seq);
-            let gone = lost_of(part);
-            if gone > 0 {
-                tracing::warn!(site = &*part.site, records = gone, "a site has given records up: they never come");
-            }
-            if let Some(row) = self.sites.get_mut(&part.site) {
-                row.records += part.records.count();
-                row.samples += samples;
-                row.lost += gone;
-            } else {
-                let records = part.records.count();
-                let row = SiteRow { since: now.utc, records, samples, lost: gone, ..SiteRow::default() };
-                self.sites.insert(Arc::clone(&part.site), row);
-            }
         }
         let replies = if is_whole {
             for (topic, (site, time, body)) in self.newest.drain() {
@@ -378,6 +427,8 @@ impl Centre {
                 ("clock_offset", row.clock_offset.map(|micros| Value::Float(micros as f64 / 1e6))),
                 ("round_trip", row.round_trip.map(|time| Value::Float(time.as_secs_f64()))),
                 ("doubled", Some(Value::Bool(row.runs.is_doubled(now.mono)))),
+                ("behind", row.behind.as_ref().map(|behind| whole(behind.sites))),
+                ("behind_away", row.behind.as_ref().map(|behind| whole(behind.away))),
             ];
             for (member, value) in members.into_iter().filter_map(|(member, value)| Some((member, value?))) {
                 let body = Body::Point(Point { value, quality, time: now.utc });

@@ -17,6 +17,7 @@
 mod asked;
 #[cfg(feature = "fabric")]
 mod begun;
+mod behind;
 mod board;
 #[cfg(feature = "fabric")]
 mod calling;
@@ -35,6 +36,8 @@ mod names;
 #[cfg(feature = "fabric")]
 mod numbers;
 #[cfg(feature = "fabric")]
+mod selected;
+#[cfg(feature = "fabric")]
 mod served;
 #[cfg(feature = "fabric")]
 mod site;
@@ -45,6 +48,7 @@ mod values;
 
 pub mod joining;
 
+pub use behind::Behind;
 pub use board::{CentreSeen, FabricLink, SiteRow, SiteSeen, SitesBoard};
 pub use calls::{
     ANSWER_BYTES_MAX, CallOfCentre, CallToSite, CallVerb, START_WITHIN, SiteRequest, shown_here, with_topics,
@@ -75,6 +79,13 @@ pub enum SitesNews {
         /// Whether it is there.
         is_up: bool,
     },
+    /// Which sites behind one are away.
+    Behind {
+        /// Behind which.
+        site: Arc<str>,
+        /// Topics below which their values are, as the site has them.
+        away: Vec<String>,
+    },
     /// The newest value of a topic of a site.
     Value {
         /// Of which site.
@@ -99,13 +110,14 @@ pub enum SitesNews {
     Asked(CallOfCentre),
 }
 
-/// Whether a node is a site or the centre.
+/// Whether a node is a site or the centre; one that is both has two threads.
+#[expect(clippy::large_enum_variant, reason = "a node has two of them at most")]
 #[derive(Clone, Debug)]
 pub enum Role {
     /// It sends.
     Site(SiteConfig),
-    /// It takes.
-    Centre(CentreConfig),
+    /// It takes; and whether it is a site, too.
+    Centre(CentreConfig, bool),
 }
 
 /// What a thread of this room needs.
@@ -147,7 +159,7 @@ impl SitesThread {
         ShardThread::spawn(name, clock, counters, move |shard| async move {
             match parts.role.clone() {
                 Role::Site(config) => site::run(shard, parts, config, reports).await,
-                Role::Centre(config) => centre::run(shard, parts, config, reports).await,
+                Role::Centre(config, is_site) => centre::run(shard, parts, (config, is_site), reports).await,
             }
         })
         .map(Self)
@@ -179,7 +191,7 @@ impl Role {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Site(_) => "site",
-            Self::Centre(_) => "centre",
+            Self::Centre(..) => "centre",
         }
     }
 }

@@ -9,7 +9,8 @@ use super::board::{FabricLink, SiteSeen, SitesBoard};
 use super::connect::{connect, is_away};
 use super::files;
 use super::numbers::Numbers;
-use super::told::{self, Told};
+use super::selected::selected;
+use super::told::{self, Above, Told};
 use super::{SitesParts, SitesReport};
 use crate::config::SiteConfig;
 use bytes::Bytes;
@@ -17,15 +18,14 @@ use futures_util::StreamExt as _;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Filter, Instant, Now};
+use tieline_core::{Instant, Now};
 use tieline_fabric::{Fabric, FabricError, subject};
 use tieline_history::{JournalFeed, JournalPlace};
-use tieline_journal::{Decoder, Seq, encode};
+use tieline_journal::{Decoder, Seq};
 use tieline_net::Shard;
 use tieline_relay::{Read, Stream, Upward, UpwardEvent, UpwardLimits};
 use tokio::sync::{mpsc, watch};
@@ -85,9 +85,9 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
                 let (name, board) = (site.config.name.clone(), Arc::clone(&site.board));
                 tokio::task::spawn_local(take_calls(shard.clock(), fabric.clone(), name, board, reports.clone()));
                 site.fabric = Some(fabric);
-                site.upward.handle_link(true);
+                site.link_changed();
             }
-            changed = changed(&mut is_up) => site.upward.handle_link(changed),
+            _ = changed(&mut is_up) => site.link_changed(),
             Some((id, answer)) = calls.next(), if !calls.is_empty() => site.answered(shard.now(), id, answer),
             Some(answer) = states.next(), if !states.is_empty() => site.state_answered(shard.now(), answer),
             changed = places.changed() => {
@@ -136,7 +136,7 @@ async fn open(shard: &Shard, parts: &SitesParts, config: SiteConfig, feed: Journ
             }
         }
     };
-    let seed = RandomState::new().hash_one(0);
+    let seed = parts.board.run();
     let mut upward = Upward::new(&config.name, numbers.epoch(), UpwardLimits::default(), seed);
     upward.handle_link(false);
     tracing::info!(
@@ -166,7 +166,8 @@ async fn open(shard: &Shard, parts: &SitesParts, config: SiteConfig, feed: Journ
         read_failed: false,
         warned_of_clock: false,
         lost: 0,
-        run: seed.max(1),
+        // A node that is no centre is in no circle.
+        is_open: parts.board.prefix().is_none(),
         board: Arc::clone(&parts.board),
     })
 }
@@ -200,8 +201,8 @@ struct Site {
     read_failed: bool,
     warned_of_clock: bool,
     lost: u64,
-    /// The number of this run.
-    run: u64,
+    /// Whether it may send, by what is above it: a centre learns that first.
+    is_open: bool,
     seen: SiteSeen,
     board: Arc<SitesBoard>,
 }
@@ -297,9 +298,27 @@ impl Site {
         }
     }
 
+    fn link_changed(&mut self) {
+        let is_up = self.fabric.as_ref().is_some_and(|fabric| *fabric.is_up().borrow());
+        self.upward.handle_link(is_up && self.is_open);
+    }
+
+    /// What the centre says of what is above: whether this node may be its site.
+    fn learned(&mut self, answer: &[u8]) -> FabricLink {
+        // A centre of an earlier release says nothing.
+        let above: Above = serde_json::from_slice(answer).unwrap_or_default();
+        let refusal = self.board.prefix().and_then(|_| above.refusal(self.board.run()));
+        self.board.set_above(above.runs);
+        let was_open = std::mem::replace(&mut self.is_open, refusal.is_none());
+        if was_open != self.is_open {
+            self.link_changed();
+        }
+        refusal.map_or(FabricLink::Up, FabricLink::Away)
+    }
+
     fn state_answered(&mut self, now: Now, answer: Result<Bytes, FabricError>) {
         let link = match answer {
-            Ok(_) => FabricLink::Up,
+            Ok(answer) => self.learned(&answer),
             Err(FabricError::Nobody) => FabricLink::Away("no centre serves this site".to_owned()),
             Err(error) => FabricLink::Away(error.to_string()),
         };
@@ -312,7 +331,7 @@ impl Site {
         if link == FabricLink::Up && matches!(self.seen.link, FabricLink::Away(_)) {
             // Pauses that have grown end.
             self.upward.handle_link(false);
-            self.upward.handle_link(self.fabric.as_ref().is_some_and(|fabric| *fabric.is_up().borrow()));
+            self.link_changed();
         }
         if link.name() != self.seen.link.name() {
             self.seen.since = now.utc;
@@ -406,7 +425,10 @@ impl Site {
             lag_ms: u64::try_from(self.seen.lag.as_millis()).unwrap_or(u64::MAX),
             clock_offset_us: self.seen.clock_offset.map(|(micros, _)| micros),
             round_trip_us: self.seen.round_trip.and_then(|time| u64::try_from(time.as_micros()).ok()),
-            run: self.run,
+            run: self.board.run(),
+            behind: self.board.behind(),
+            // What is not known yet is no reason to count as away.
+            is_closed: !self.is_open && matches!(self.seen.link, FabricLink::Away(_)),
         };
         let (subject, body) = (self.state_subject.clone(), serde_json::to_vec(&told).ok()?);
         Some(Box::pin(async move { fabric.call(&subject, body.into(), STATE_TIMEOUT).await }))
@@ -464,17 +486,4 @@ impl Site {
         self.warned_of_clock = is_off;
         self.board.set_site(self.seen.clone());
     }
-}
-
-/// The record as it goes up: with the samples of topics that are to go.
-fn selected(decoder: &mut Decoder, topics: &[Filter], payload: &[u8]) -> Vec<u8> {
-    if topics.is_empty() {
-        return payload.to_vec();
-    }
-    // What cannot be read here is counted by the centre.
-    let Ok(mut samples) = decoder.decode(payload) else { return payload.to_vec() };
-    samples.retain(|sample| topics.iter().any(|filter| filter.matches(&sample.update.topic)));
-    let mut record = Vec::with_capacity(payload.len());
-    encode(&samples, &mut record);
-    record
 }
