@@ -118,7 +118,7 @@ impl Node {
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
         let derived = start_derived(config.history.enabled.then(|| source.clone()), clock, &bus)?;
-        let joining = centre::joining(config, folder)?;
+        let joining = centre::joining(config, folder, &leading.replication)?;
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
@@ -289,7 +289,7 @@ fn open_data(
     let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
     let lock = FolderLock::take(folder).map_err(data)?;
     let control = state::load(folder).map_err(|error| data(error.to_string()))?;
-    let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
+    let audit = AuditLog::start_replicated(folder, config.audit, replication.clone()).map_err(StartError::Thread)?;
     let (ledger, opened, image) =
         LedgerOwner::start(&config.mqtt, folder, clock, bus.clone(), replication.log.clone()).map_err(data)?;
     let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());

@@ -62,7 +62,8 @@ impl JoinedParts {
         let source = HistorySource::new(folder);
         let folder = folder.join(SITES_FOLDER);
         let (calls, asked) = way_to_sites();
-        let parts = SitesParts { fabric, role, folder, source, opened, calls: asked, board: Arc::clone(board) };
+        let member = fabric.cluster.is_some().then(|| config.node.name.clone());
+        let parts = SitesParts { fabric, role, folder, source, opened, calls: asked, board: Arc::clone(board), member };
         Some(Self { parts, joined, calls })
     }
 

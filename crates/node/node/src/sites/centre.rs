@@ -24,7 +24,7 @@ use tieline_relay::{Mark, Part, Receiver, ReceiverLimits, Reply, Stream};
 use tokio::sync::{mpsc, oneshot};
 
 /// The file of marks.
-const MARKS: &str = "marks";
+pub(super) const MARKS: &str = "marks";
 /// Bytes of records of all sites that wait.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// Topics of a site whose names are kept; beyond, they are made again.
@@ -57,7 +57,7 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
     let mut loaded = load_values(parts.source.clone(), &config.prefix);
     let mut centre = Centre::new(shard.now(), &parts, config, (handle, feed, marks, path));
     let (requests, mut asked) = mpsc::channel(256);
-    let (fabric, board) = (parts.fabric.clone(), Arc::clone(&parts.board));
+    let (fabric, board) = ((parts.fabric.clone(), parts.member.clone()), Arc::clone(&parts.board));
     tokio::task::spawn_local(serve(shard.clock(), fabric, board, requests, shared));
     let mut tick = tokio::time::interval(TICK);
     let mut storing: Option<LocalBoxFuture<'static, Done>> = None;

@@ -38,11 +38,16 @@ mod served;
 #[cfg(feature = "fabric")]
 mod site;
 #[cfg(feature = "fabric")]
+mod standby;
+#[cfg(feature = "fabric")]
 mod told;
 #[cfg(feature = "fabric")]
 mod values;
 
 pub mod joining;
+
+#[cfg(feature = "fabric")]
+pub(crate) use standby::StandbyMarks;
 
 pub use board::{CentreSeen, FabricLink, SiteRow, SiteSeen, SitesBoard};
 pub use calls::{ANSWER_BYTES_MAX, CallOfCentre, CallToSite, CallVerb, START_WITHIN, SiteRequest, shown_here};
@@ -122,6 +127,8 @@ pub struct SitesParts {
     pub calls: mpsc::Receiver<CallToSite>,
     /// What is shown.
     pub board: Arc<SitesBoard>,
+    /// The name of this node, where it is a member of a core.
+    pub member: Option<String>,
 }
 
 /// The thread of a site or a centre. Dropping it ends it.
