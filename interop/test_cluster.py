@@ -1,15 +1,19 @@
 """A core with standbys, over a real nats-server: what was acknowledged is at the next leader, whatever becomes of the one before."""
 
 import json
+import shutil
 import signal
 import socket
 from pathlib import Path
 
+import nats_peer
 import pytest
 from nats_peer import SERVER as NATS
 from node import Node, tieline
 from persistent import persistent
-from test_sites import Server, folder
+from simulated import SimulatedDevice
+from test_sites import ROOM, Server, folder, plant_of, wait_for_all, wait_for_clock, wait_for_samples
+from test_sites import Publisher as Points
 from waiting import until
 
 pytestmark = pytest.mark.skipif(not (NATS and Path(NATS).exists()), reason="no nats-server: .ci/nats builds it")
@@ -18,13 +22,15 @@ pytestmark = pytest.mark.skipif(not (NATS and Path(NATS).exists()), reason="no n
 class Member(Node):
     """A node of the core `core`."""
 
-    def __init__(self, path, name, server, more=""):
-        self.name = name
+    def __init__(self, path, name, server, more="", device=None):
+        self.name, self.device = name, device
         self.text = f'[node]\nname = "{name}"\n{server.table()}[cluster]\nname = "core"\nsilence = "1s"\n{more}'
         super().__init__(folder(path, name))
 
     def configure(self, *devices, more=""):
-        self.config.write_text(self.text)
+        self.config.write_text(self.text + (self.device.toml() if self.device else ""))
+        if self.device:
+            (self.folder / f"{self.device.name}.csv").write_text(self.device.csv())
 
     def again(self):
         """The same member at the same addresses."""
@@ -80,11 +86,11 @@ def value(member, topic):
     return found["v"] if isinstance(found, dict) else found
 
 
-def pair(path, server):
+def pair(path, server, *more):
     """The leader and a standby that has all."""
-    first = Member(path, "a", server)
+    first = Member(path, "a", server, *more)
     first.wait_role("leader")
-    second = Member(path, "b", server)
+    second = Member(path, "b", server, *more)
     second.wait_role("standby", lag=0, leader="a")
     return first, second
 
@@ -262,3 +268,127 @@ def test_a_member_that_was_away_for_too_long_needs_a_backup(tmp_path, server):
         first.process.kill()
         second.wait_role("leader")
         assert value(second, "plant/one") == 1
+
+
+CENTRE = '[centre]\nsilence = "3s"\n'
+
+
+def test_a_centre_goes_on_with_the_marks_of_the_leader_before(tmp_path, server):
+    first, second = pair(tmp_path, server, CENTRE)
+    points = Points()
+    site = plant_of(tmp_path, server, "north", 'topics = ["plant/#"]\ncommands = "operate"\n')
+    with first, second, site:
+        points.publish(site, 30)
+        wait_for_all(first, points)
+        wait_for_samples(first, 30)
+        second.wait_role("standby", lag=0)
+        first.process.kill()
+        points.publish(site, 20)
+        second.wait_role("leader")
+        wait_for_all(second, points)
+        # It has the marks: the 30 do not come again. History would show two that are equal as one.
+        wait_for_samples(second, 20)
+        # The new leader commands the site.
+        wait_for_clock(second)
+        assert second.command("sites/north/test/room/valve", 40)["status"] == "success"
+        first.again()
+        first.wait_role("standby", lag=0, leader="b")
+        # The leader is killed while points come.
+        points.publish(site, 10)
+        second.process.kill()
+        points.publish(site, 10)
+        first.wait_role("leader")
+        points.publish(site, 10)
+        wait_for_all(first, points)
+        assert site.request("/v1/status")[1]["site"]["lost"] == 0
+
+
+def test_the_next_leader_of_a_centre_knows_who_joined_and_who_was_revoked(tmp_path):
+    # The keys are made once; each member has them.
+    data = [folder(tmp_path, name) / "data" for name in ("x", "y")]
+    config = tmp_path / "nats.conf"
+    tieline("fabric", "config", "--data", data[0], "--listen", "127.0.0.1:-1", "--store", tmp_path / "js", "-o", config)
+    # As in `server`.
+    config.write_text(config.read_text().replace("sync_interval: always", ""))
+    server = nats_peer.Server(config, tmp_path)
+    table = f'[cluster]\nname = "core"\nsilence = "1s"\n[centre]\n[fabric]\nservers = ["{server.url}"]\n'
+
+    class Keyed(Member):
+        def __init__(self, path, keys):
+            self.name, self.device = path.name, None
+            self.text = f'[node]\nname = "{self.name}"\n{table}seed_file = "data/fabric/centre.nk"\n'
+            if not (path / "data").exists():
+                shutil.copytree(keys, path / "data" / "fabric")
+            Node.__init__(self, path)
+
+        def site(self, verb, *words):
+            return json.loads(tieline("site", verb, *words, "--http", self.http, "--json").stdout)
+
+    def join(member, name):
+        member.site("add", name)
+        token = member.site("token", name)["token"]
+        tieline("join", f"http://{member.http}", "--token", token, "--data", tmp_path / name, "--json")
+        return (tmp_path / name / "fabric" / "site.nk").read_text().strip()
+
+    def enters(seed):
+        try:
+            nats_peer.Client(server.port, seed).close()
+        except nats_peer.Refused:
+            return False
+        return True
+
+    try:
+        first = Keyed(tmp_path / "x", data[0] / "fabric")
+        first.wait_role("leader")
+        seeds = [join(first, "north")]
+        # It has read the log from its beginning.
+        second = Keyed(tmp_path / "y", data[0] / "fabric")
+        with first, second:
+            assert second.wait_role("standby", lag=0)["trouble"] == ""
+            seeds.append(join(first, "south"))
+            first.site("revoke", "north")
+            listed = [{key: site[key] for key in ("name", "state", "key")} for site in first.site("list")["sites"]]
+            assert [site["state"] for site in listed] == ["revoked", "active"]
+            first.process.kill()
+            second.wait_role("leader")
+            assert [{key: site[key] for key in ("name", "state", "key")} for site in second.site("list")["sites"]] == listed
+            until(lambda: any("sites can connect" in line for line in second.process.errors), second.process.said)
+            assert [enters(seed) for seed in seeds] == [False, True]
+    finally:
+        server.stop()
+
+
+def test_reservations_and_overrides_go_on_at_the_next_leader(tmp_path, server):
+    first, second = pair(tmp_path, server, "", SimulatedDevice("room", ROOM, poll="100ms"))
+    with first, second:
+        slots = [{"device": "test/room", "for": "5m"}]
+        asked = {"task": "night", "requester": "ann", "priority": "LOW", "slots": slots}
+        assert first.request("/v1/reservations", asked)[1]["result"] == "SUCCESS"
+        assert first.request("/v1/overrides", {"pattern": "test/ro*", "duration_s": 600})[0] == 200
+        first.process.kill()
+        second.wait_role("leader")
+        kept = lambda: [found["task"] for found in second.request("/v1/reservations")[1]["reservations"]]
+        assert kept() == ["night"]
+        assert second.request("/v1/overrides")[1]["devices"] == ["test/room"]
+        # What ends at one leader does not come back at the next.
+        assert second.request("/v1/overrides/off", {"pattern": "test/ro*"})[0] == 200
+        first.again()
+        first.wait_role("standby", lag=0, leader="b")
+        assert second.request("/v1/reservations/cancel", {"task": "night", "requester": "ann"})[0] == 200
+        second.process.kill()
+        first.wait_role("leader")
+        assert first.request("/v1/reservations")[1]["reservations"] == []
+        assert first.request("/v1/overrides")[1]["devices"] == []
+
+
+def test_what_cannot_be_together_is_refused(tmp_path):
+    table = '[node]\nname = "a"\n[fabric]\nservers = ["nats://127.0.0.1:4222"]\n[cluster]\nname = "core"\n'
+    for more, said in (
+        ("[site]\n", "[cluster] and [site]"),
+        ('[edge]\nupstream = "127.0.0.1:1883"\n', "[cluster] and [edge]"),
+        ('[mqtt]\ndurability = "memory"\n', "mqtt.durability"),
+    ):
+        config = tmp_path / "t.toml"
+        config.write_text(table + more)
+        done = tieline("config", "check", "--config", config, check=False)
+        assert done.returncode != 0 and said in done.stdout + done.stderr, (more, done)

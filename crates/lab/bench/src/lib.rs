@@ -1,7 +1,7 @@
 //! The published scalability experiments, each compared with a floor that is measured in the same run.
 //!
-//! In: the options of an experiment ([`dnp3::Options`], [`bus::Options`], [`centre::Options`], [`control::Options`], [`fanout::Options`],
-//! [`field::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose keys have their units
+//! In: the options of an experiment ([`dnp3::Options`], [`bus::Options`], [`centre::Options`], [`control::Options`], [`failover::Options`],
+//! [`fanout::Options`], [`field::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose keys have their units
 //! ([`write_rows`]), and charts ([`curves`]).
 //!
 //! A floor moves the same bytes in the same groups over the same number of connections and threads, without any
@@ -19,6 +19,7 @@ pub mod control;
 pub mod curves;
 pub mod delay;
 pub mod dnp3;
+pub mod failover;
 pub mod fanout;
 pub mod field;
 mod gate;

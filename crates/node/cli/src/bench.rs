@@ -4,6 +4,7 @@ pub mod args;
 mod centre;
 mod delay;
 mod edges;
+mod failover;
 mod fanout;
 mod field;
 
@@ -24,6 +25,7 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
         BenchVerb::Centre(args) => centre::bench_centre(args)?,
         BenchVerb::Delay(args) => delay::bench_delay(args)?,
         BenchVerb::Edges(args) => edges::bench_edges(args)?,
+        BenchVerb::Failover(args) => failover::bench_failover(args)?,
         BenchVerb::Fanout(args) => fanout::bench_fanout(args)?,
         BenchVerb::Field(args) => field::bench_field(args)?,
         BenchVerb::Bus { devices, points, listeners, rounds, json } => {

@@ -420,6 +420,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline bench centre --experiment outage --event 10s",
         ],
     ),
+    ("bench failover", &["tieline bench failover --members 3 --kills 20"]),
     ("bench edges", &["tieline bench edges --experiment mirror --subscribers 100,1000 --seconds 2"]),
     ("bench bus", &["tieline bench bus --devices 50,500 --listeners 2"]),
     ("bench control", &["tieline bench control --devices 4000"]),

@@ -9,6 +9,13 @@ pub enum ReplicaKind {
     History,
     /// None: commands go out that are in no journal; that this node may send them is what the log says.
     Commands,
+    /// None: a small file of the data folder.
+    File {
+        /// Which.
+        file: ReplicaFile,
+        /// Whether the record is all that the file has; otherwise it is added to that.
+        replaces: bool,
+    },
     /// The ledger.
     Ledger {
         /// Whether a compaction begins in the record.
@@ -16,6 +23,15 @@ pub enum ReplicaKind {
         /// Whether that compaction ends in it.
         ends: bool,
     },
+}
+
+/// A small file that all members of a core have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaFile {
+    /// What control keeps over restarts, `control.jsonl`: further lines, or all of them.
+    Control,
+    /// The sites that may join a centre, `fabric/sites.json`: some of them, or all.
+    Sites,
 }
 
 /// A log that all members of a core have.

@@ -105,7 +105,8 @@ impl Node {
     #[expect(clippy::too_many_lines, reason = "it names each part of a node once, in the order in which they start")]
     pub(crate) fn start_as(config: &Config, folder: &Path, leading: Leading) -> Result<Self, StartError> {
         let ((bus, inputs), clock, board) = (BusHandle::new(), Clock::start(), Arc::default());
-        let (edge, sites) = (EdgeParts::of(&config.edge, RandomState::new().hash_one(1)), JoinedParts::of(config, folder, &board));
+        let (edge, sites) =
+            (EdgeParts::of(&config.edge, RandomState::new().hash_one(1)), JoinedParts::of(config, folder, &board));
         let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, source, history, traces, positions } =
             open_data(config, folder, (clock, &bus), sites.joined(), &leading.replication)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
@@ -119,7 +120,7 @@ impl Node {
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
         let derived = start_derived(config.history.enabled.then(|| source.clone()), clock, &bus)?;
-        let joining = centre::joining(config, folder)?;
+        let joining = centre::joining(config, folder, &leading.replication)?;
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
@@ -291,7 +292,7 @@ fn open_data(
     let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
     let lock = FolderLock::take(folder).map_err(data)?;
     let control = state::load(folder).map_err(|error| data(error.to_string()))?;
-    let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
+    let audit = AuditLog::start_replicated(folder, config.audit, replication.clone()).map_err(StartError::Thread)?;
     let (ledger, opened, image) =
         LedgerOwner::start(&config.mqtt, folder, clock, bus.clone(), replication.log.clone()).map_err(data)?;
     let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());

@@ -19,7 +19,7 @@ mod fleet;
 mod link;
 mod outage;
 mod probe;
-mod process;
+pub(crate) mod process;
 mod sites;
 #[cfg(test)]
 mod tests;

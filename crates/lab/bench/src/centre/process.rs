@@ -48,6 +48,20 @@ impl Process {
         self.hello.get(member).and_then(Value::as_str).with_context(|| format!("{member} is not said"))
     }
 
+    /// Ends it without a word.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Stops it as it is, or lets it go on.
+    pub fn freeze(&self, is_frozen: bool) -> Result<()> {
+        use rustix::process::{Pid, Signal, kill_process};
+        let pid = i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("a process with a number")?;
+        Ok(kill_process(pid, if is_frozen { Signal::STOP } else { Signal::CONT })?)
+    }
+
     /// Asks it to end.
     pub fn ask_to_end(&self) {
         if let Some(pid) = i32::try_from(self.id()).ok().and_then(rustix::process::Pid::from_raw) {
@@ -59,6 +73,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.ask_to_end();
+        // A process that is frozen would not hear it.
+        let _ = self.freeze(false);
         let until = Instant::now() + END_MAX;
         while Instant::now() < until {
             match self.child.try_wait() {

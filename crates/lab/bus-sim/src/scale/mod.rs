@@ -125,7 +125,7 @@ impl World {
                 to.enter(server, number);
                 Ok(client)
             };
-            edges.push((SimNode::start(&text, Some((Box::new(connect), 1)), wall)?, kept));
+            edges.push((SimNode::start(&text, Some((Rc::new(connect), 1)), wall)?, kept));
         }
         let shard = Shard::new(Clock::start_with(wall), Arc::new(Counters::default()));
         let config = ClientConfig { client_id: Text::truncated("publisher"), ..ClientConfig::default() };

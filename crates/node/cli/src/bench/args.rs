@@ -3,6 +3,7 @@
 use super::centre::CentreArgs;
 use super::delay::DelayArgs;
 use super::edges::EdgesArgs;
+use super::failover::FailoverArgs;
 use super::fanout::FanoutArgs;
 use super::field::FieldArgs;
 use clap::{Args, Subcommand, ValueEnum};
@@ -22,6 +23,8 @@ pub enum BenchVerb {
     Edges(EdgesArgs),
     /// Sites that send each second to a centre, and a slow link that stalls or is cut (needs nats-server)
     Centre(CentreArgs),
+    /// A core with standbys whose leader is killed or frozen again and again (needs nats-server)
+    Failover(FailoverArgs),
     /// Polled devices: reads, memory, a whole node, beside bare sockets and tokio-modbus
     Field(FieldArgs),
     /// Time from publish until every listener has all points of all devices

@@ -100,7 +100,11 @@ type Opened = BTreeMap<String, (File, u64)>;
 fn open(data: &Path, scratch: &Path) -> Result<Option<Opened>, BackupError> {
     let mut opened = Opened::new();
     let names = names(data)?;
-    for name in &names {
+    // A journal as it is now has a place in the log of a core. What the log has before that and is in files of its own must be in the
+    // backup, too: these are opened later.
+    let is_file_of_log = |name: &String| name == "control.jsonl" || name.starts_with("fabric/");
+    let (later, first): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| is_file_of_log(name));
+    for name in first.into_iter().chain(later) {
         match File::open(data.join(name)).and_then(|file| Ok((file.metadata()?.len(), file))) {
             Ok((length, file)) => drop(opened.insert(name.clone(), (file, length))),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -112,8 +112,8 @@ pub(super) async fn run(
     let board = Arc::clone(&parts.board);
     let failed = |why: String| board.note(|seen| seen.trouble = format!("the servers are not reached: {why}"));
     let joined = async {
-        // The name is the inbox's, too: answers of one member are not those of another.
-        let name = format!("{}-{}", parts.config.name, parts.node);
+        // The name is the inbox's, too: answers of one member are not those of another, and no site can have a name with a slash.
+        let name = format!("/{}-{}", parts.config.name, parts.node);
         let fabric = connect(&parts.fabric, &name, failed).await;
         let (log, leases) = asking::open_log(&fabric, &parts).await;
         (fabric, log, leases)

@@ -47,6 +47,8 @@ pub struct ClusterParts {
     pub config: ClusterConfig,
     /// What is recorded.
     pub history: HistoryConfig,
+    /// Whether it is the centre of sites.
+    pub is_centre: bool,
     /// Bytes that the ledger may have.
     pub ledger_bytes_max: u64,
     /// The data folder. Nobody else uses it until this node leads.
@@ -67,6 +69,7 @@ impl ClusterParts {
             fabric,
             config: cluster,
             history: config.history.clone(),
+            is_centre: config.centre.is_some(),
             ledger_bytes_max: config.mqtt.ledger_bytes_max,
             folder: folder.to_owned(),
             board,

@@ -3,23 +3,29 @@
 //!
 //! ```text
 //!  +------+- - - - -
-//!  | head | bytes       bits 0-1: 0 a term begins, 1 history, 2 ledger, 3 commands; bit 2: a compaction begins in it, bit 3: ends in it;
-//!  +------+- - - - -    bit 4: the next part follows
+//!  | head | bytes       bits 0-1: 0 a term begins, 1 history, 2 ledger, 3 another; bit 4: the next part follows
+//!  +------+- - - - -    ledger: bit 2: a compaction begins in it, bit 3: ends in it
+//!                       another: bit 2: 0 commands, 1 a file; bit 3: it replaces the file; bits 5-7: 0 control, 1 sites
 //! ```
 //!
 //! A place in the log is the sequence of a message and which of its records it is, in 16 bits. The place of a record in parts is that of
 //! the last one.
 
 use bytes::Bytes;
-use tieline_history::ReplicaKind;
+use tieline_history::{ReplicaFile, ReplicaKind};
 use tieline_journal::RECORD_BYTES_MAX;
 
 /// Bytes of a part at most: two of them and what is before them are a message that a server takes.
 const PART_BYTES: usize = 384 << 10;
 const HISTORY: u8 = 1;
 const LEDGER: u8 = 2;
-const COMMANDS: u8 = 3;
+const OTHER: u8 = 3;
 const KIND: u8 = 3;
+/// Of what is neither history nor ledger: a file, and that all of it is in the record.
+const FILE: u8 = 4;
+const REPLACES: u8 = 8;
+/// Where the head has which file it is.
+const FILE_SHIFT: u32 = 5;
 const BEGINS: u8 = 4;
 const ENDS: u8 = 8;
 const MORE: u8 = 16;
@@ -47,7 +53,10 @@ pub fn split(kind: ReplicaKind, record: &[u8]) -> Vec<Bytes> {
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     let head = match kind {
         ReplicaKind::History => HISTORY,
-        ReplicaKind::Commands => COMMANDS,
+        ReplicaKind::Commands => OTHER,
+        ReplicaKind::File { file, replaces } => {
+            OTHER | FILE | flag(replaces, REPLACES) | (number_of(file) << FILE_SHIFT)
+        }
         ReplicaKind::Ledger { begins, ends } => LEDGER | flag(begins, BEGINS) | flag(ends, ENDS),
     };
     let count = record.len().div_ceil(PART_BYTES);
@@ -57,7 +66,21 @@ pub fn split(kind: ReplicaKind, record: &[u8]) -> Vec<Bytes> {
         part.extend_from_slice(bytes);
         part.into()
     };
-    record.chunks(PART_BYTES).enumerate().map(part).collect()
+    // A record without bytes, as of a file that becomes empty, has a part, too.
+    let first = record.is_empty().then_some(record);
+    first.into_iter().chain(record.chunks(PART_BYTES)).enumerate().map(part).collect()
+}
+
+const fn number_of(file: ReplicaFile) -> u8 {
+    match file {
+        ReplicaFile::Control => 0,
+        ReplicaFile::Sites => 1,
+    }
+}
+
+fn file_of(head: u8) -> Option<ReplicaFile> {
+    let all = [ReplicaFile::Control, ReplicaFile::Sites];
+    all.into_iter().find(|file| number_of(*file) == head >> FILE_SHIFT)
 }
 
 /// What a record of a message comes to.
@@ -76,6 +99,7 @@ pub enum Taken {
 pub struct Joiner {
     history: Vec<u8>,
     ledger: Vec<u8>,
+    file: Vec<u8>,
 }
 
 impl Joiner {
@@ -93,14 +117,19 @@ impl Joiner {
             HISTORY => ReplicaKind::History,
             LEDGER => ReplicaKind::Ledger { begins: head & BEGINS != 0, ends: head & ENDS != 0 },
             // That a leader sent commands is in no folder but in its own audit log.
-            _ => return Ok(Taken::Nothing),
+            _ if head & FILE == 0 => return Ok(Taken::Nothing),
+            _ => {
+                let file = file_of(head).ok_or_else(|| newer(head))?;
+                ReplicaKind::File { file, replaces: head & REPLACES != 0 }
+            }
         };
-        if head & !KNOWN != 0 {
-            return Err(format!("a record with the head {head:#04x}, which a newer release wrote"));
+        if head & KIND != OTHER && head & !KNOWN != 0 {
+            return Err(newer(head));
         }
         let whole = match kind {
             ReplicaKind::History => &mut self.history,
-            ReplicaKind::Ledger { .. } | ReplicaKind::Commands => &mut self.ledger,
+            ReplicaKind::Ledger { .. } => &mut self.ledger,
+            ReplicaKind::File { .. } | ReplicaKind::Commands => &mut self.file,
         };
         if whole.len() + bytes.len() > RECORD_BYTES_MAX {
             return Err(format!("a record of more than {RECORD_BYTES_MAX} bytes, which no leader writes"));
@@ -108,6 +137,10 @@ impl Joiner {
         whole.extend_from_slice(bytes);
         Ok(if head & MORE == 0 { Taken::Whole(kind, std::mem::take(whole)) } else { Taken::Nothing })
     }
+}
+
+fn newer(head: u8) -> String {
+    format!("a record with the head {head:#04x}, which a newer release wrote")
 }
 
 #[cfg(test)]
@@ -118,11 +151,14 @@ mod tests {
 
     #[test]
     fn parts_are_put_together_by_kind() {
-        for len in [1, PART_BYTES, PART_BYTES + 1, 3 * PART_BYTES] {
+        for len in [0, 1, PART_BYTES, PART_BYTES + 1, 3 * PART_BYTES] {
             let record: Vec<u8> = (0..len).map(|byte| byte.to_le_bytes()[0]).collect();
             let mut joiner = Joiner::default();
             let other = split(ReplicaKind::History, b"h");
-            for (kind, expect) in [(ReplicaKind::History, &record), (LEDGER_RECORD, &record)] {
+            let files = [(ReplicaFile::Control, true), (ReplicaFile::Sites, false)];
+            let files = files.map(|(file, replaces)| ReplicaKind::File { file, replaces });
+            for (kind, expect) in [ReplicaKind::History, LEDGER_RECORD, files[0], files[1]].map(|kind| (kind, &record))
+            {
                 let parts = split(kind, &record);
                 let (last, first) = parts.split_last().unwrap();
                 assert!(first.iter().all(|part| joiner.take(part) == Ok(Taken::Nothing)));
@@ -142,7 +178,8 @@ mod tests {
         assert_eq!(joiner.take(TERM), Ok(Taken::Term));
         assert_eq!(joiner.take(&split(LEDGER_RECORD, b"x")[0]), Ok(Taken::Whole(LEDGER_RECORD, b"x".to_vec())));
         assert_eq!(joiner.take(&split(ReplicaKind::Commands, b"1")[0]), Ok(Taken::Nothing));
-        assert!(joiner.take(&[]).is_err() && joiner.take(&[0x21]).is_err());
+        // A head that no release has written yet: of history, and of a file.
+        assert!([&[][..], &[0x21], &[0xE7]].iter().all(|record| joiner.take(record).is_err()));
     }
 
     #[test]

@@ -1,17 +1,21 @@
 //! The data folder of a standby: what the log says is written into its ledger and its journal, so that a node can start on it at any
 //! time as after a restart.
 
-use super::ClusterParts;
 use super::parts::{Joiner, Taken, place};
 use super::places::{LEDGER_FOLDER, Places};
+use super::{ClusterBoard, ClusterParts};
+use crate::control::state::{StateChange, StateFile};
 use crate::history::options_of;
+use crate::sites::StandbyMarks;
+use crate::sites::joining::{FabricFiles, SiteList};
 use crate::wall_clock::{WallClock, last_known};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use tieline_fabric::Entry;
-use tieline_history::{HistorySource, HistoryWriter, Placed, ReplicaKind, Replication};
-use tieline_journal::{Journal, JournalError, Limits, Seq, encode};
+use tieline_history::{HistorySource, HistoryWriter, Placed, ReplicaFile, ReplicaKind, Replication};
+use tieline_journal::{Journal, JournalError, Limits, Seq, encode, note_of};
 use tieline_ledger::Record;
 use tieline_net::Clock;
 use tieline_relay::message_records;
@@ -72,6 +76,11 @@ struct Folder {
     begun: Option<Seq>,
     synced_at: Instant,
     history: Option<HistoryWriter>,
+    /// How far the sites of a centre are.
+    marks: Option<StandbyMarks>,
+    control: StateFile,
+    data: PathBuf,
+    board: Arc<ClusterBoard>,
     joiner: Joiner,
 }
 
@@ -85,8 +94,8 @@ impl Folder {
         let segment_bytes = (parts.ledger_bytes_max / 8).min(8 << 20);
         let limits = Limits { segment_bytes, total_bytes: u64::MAX, ..Limits::default() };
         let (ledger, _) = Journal::open(storage, limits, Seq(0), clock.now().utc).map_err(|error| error.to_string())?;
+        let source = HistorySource::new(&parts.folder);
         let history = places.history.map(|place| {
-            let source = HistorySource::new(&parts.folder);
             source.set_rules(parts.history.retention.clone());
             let wall = WallClock::new(clock, last_known(&parts.folder));
             let may_remove = Arc::new(move || wall.doubt().is_none());
@@ -94,8 +103,12 @@ impl Folder {
             HistoryWriter::open_replicated(&source, options_of(&parts.history, &[]), may_remove, replication)
         });
         let history = history.transpose().map_err(|error| error.to_string())?;
+        let of_centre = history.as_ref().filter(|_| parts.is_centre);
+        let marks = of_centre.map(|history| StandbyMarks::open(&parts.folder, history, &source)).transpose()?;
         let (synced_at, joiner) = (Instant::now(), Joiner::default());
-        Ok((Self { ledger, places, begun: None, synced_at, history, joiner }, places))
+        let (control, data) = (StateFile::new(parts.folder.clone()), parts.folder.clone());
+        let board = Arc::clone(&parts.board);
+        Ok((Self { ledger, places, begun: None, synced_at, history, marks, control, data, board, joiner }, places))
     }
 
     fn run(mut self, mut entries: mpsc::Receiver<Entry>, applied: &watch::Sender<u64>) -> Result<Places, String> {
@@ -117,6 +130,9 @@ impl Folder {
                 Taken::Whole(ReplicaKind::History, record) => placed.push(Placed { place, record }),
                 Taken::Whole(ReplicaKind::Ledger { begins, ends }, record) => {
                     self.write_ledger(place, &record, (begins, ends))?;
+                }
+                Taken::Whole(ReplicaKind::File { file, replaces }, record) => {
+                    self.write_file(file, record, replaces)?;
                 }
                 Taken::Term => {
                     // Both have a place of this term, whatever is said in it.
@@ -160,16 +176,39 @@ impl Folder {
         Ok(())
     }
 
+    /// On the disk before any record behind it: a place never says that the folder has a file that it has not.
+    fn write_file(&mut self, file: ReplicaFile, record: Vec<u8>, replaces: bool) -> Result<(), String> {
+        match file {
+            ReplicaFile::Control => {
+                let change = if replaces { StateChange::Replace(record) } else { StateChange::Append(record) };
+                self.control.write(&change).map_err(|error| format!("control.jsonl: {error}"))
+            }
+            ReplicaFile::Sites => {
+                let files = FabricFiles::of(&self.data);
+                if !files.issuer().exists() {
+                    let why =
+                        "the leader lets sites in with keys that are not here: copy fabric/*.nk of its data folder";
+                    self.board.note(|seen| why.clone_into(&mut seen.trouble));
+                }
+                SiteList::take_replicated(&files.sites(), &record, replaces).map_err(|error| error.to_string())
+            }
+        }
+    }
+
     fn write_history(&mut self, placed: Vec<Placed>) -> Result<(), String> {
         let (Some(history), Some(last)) = (&self.history, placed.last().map(|record| record.place)) else {
             return Ok(());
         };
+        // A record that is there already has a mark that may be an older one.
+        let is_new = |record: &&Placed| Some(record.place) > self.places.history;
+        let fresh = placed.iter().filter(|_| self.marks.is_some()).filter(is_new);
+        let notes: Vec<_> = fresh.filter_map(|record| note_of(&record.record).map(<[u8]>::to_vec)).collect();
         let (told, done) = sync_channel(1);
         history.handle().submit_placed(placed, Box::new(move |stored| drop(told.send(stored))));
         match done.recv() {
-            Ok(Ok(_)) => {
+            Ok(Ok(seq)) => {
                 self.places.history = self.places.history.max(Some(last));
-                Ok(())
+                self.marks.as_mut().map_or(Ok(()), |marks| marks.take(&notes, seq))
             }
             Ok(Err(why)) => Err(why.to_string()),
             Err(_) => Err("the history has ended".to_owned()),

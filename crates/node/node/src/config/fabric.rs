@@ -140,6 +140,8 @@ pub struct CentreConfig {
     pub join_authorities: Option<PathBuf>,
 }
 
+const SITE_ALONE: &str = "what a site has sent is known by places in the journal of one member";
+const EDGE_ALONE: &str = "an edge keeps nothing that a standby could take over; run two edges";
 const SERVERS: &str = "addresses of servers, as in [\"tls://core.example:4222\"] or [\"nats://10.1.0.5:4222\"]";
 const NAME: &str = "a name of 1 to 128 bytes without / + # and control characters, that does not begin with $";
 
@@ -159,9 +161,11 @@ pub(super) fn read_joined(
             doc.report(root.value_at(key), key, format!("[{key}] alone"), expected);
         }
     }
-    for other in ["site", "centre", "edge"].into_iter().filter(|other| has_cluster && has(other)) {
-        let found = format!("[cluster] and [{other}] in one node");
-        doc.report(root.value_at("cluster"), "cluster", found, "one of them".to_owned());
+    for (other, why) in [("site", SITE_ALONE), ("edge", EDGE_ALONE)] {
+        if has_cluster && has(other) {
+            let found = format!("[cluster] and [{other}] in one node");
+            doc.report(root.value_at("cluster"), "cluster", found, format!("one of them: {why}"));
+        }
     }
     if has_fabric && !HAS_FABRIC {
         let found = "[fabric], which this binary was built without".to_owned();
@@ -437,7 +441,10 @@ mod tests {
         check(&format!("{SERVER}[cluster]\n"), "cluster.name");
         check(&format!("{SERVER}[cluster]\nname='a.b'\n"), "cluster.name");
         check(&format!("{SERVER}[cluster]\nname='a'\nreference='host'\n"), "cluster.reference");
-        check(&format!("{SERVER}[cluster]\nname='a'\n[centre]\n"), "one of them");
+        check(&format!("{SERVER}[cluster]\nname='a'\n[site]\n"), "one of them: what a site has sent");
+        check(&format!("{SERVER}[cluster]\nname='a'\n[edge]\nupstream='h:1'\n"), "one of them: an edge");
+        let config = read(&format!("{SERVER}[cluster]\nname='a'\n[centre]\n")).unwrap();
+        assert!(config.centre.is_some() && config.fabric.is_some_and(|fabric| fabric.cluster.is_some()));
         check(&format!("{SERVER}[cluster]\nname='a'\n[mqtt]\ndurability='memory'\n"), "mqtt.durability");
     }
 }

@@ -362,9 +362,12 @@ impl<A> Commands<A> {
         self.audit.append(vec![line], None, None);
     }
 
-    /// Writes records down, and calls `afterwards` once they are on the disk, or cannot be written; false where they are not taken.
+    /// Writes records of a command of another node down, and calls `afterwards` once they are on the disk and this node may send it, or
+    /// not; false where they are not taken.
     pub fn note_before(&mut self, lines: Vec<AuditLine>, afterwards: Afterwards) -> bool {
-        self.audit.append(lines, None, Some(afterwards))
+        let fence = self.tells.fence.clone();
+        let afterwards = move |durable: bool| afterwards(durable && fence.is_none_or(|fence| fence.lets(1)));
+        self.audit.append(lines, None, Some(Box::new(afterwards)))
     }
 
     /// What became of a command.

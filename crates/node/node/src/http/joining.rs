@@ -278,7 +278,7 @@ fn refused(error: &JoinError) -> Problem {
         JoinError::Name(_) | JoinError::Key(_) => StatusCode::UNPROCESSABLE_ENTITY,
         JoinError::Exists(_) | JoinError::Revoked(_) | JoinError::KeyTaken | JoinError::Full(_) => StatusCode::CONFLICT,
         JoinError::Token | JoinError::Used | JoinError::Expired(_) | JoinError::OtherSite(_) => StatusCode::FORBIDDEN,
-        JoinError::File(..) => StatusCode::SERVICE_UNAVAILABLE,
+        JoinError::File(..) | JoinError::Deposed(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     Problem::new(status, error.to_string())
 }

@@ -5,19 +5,25 @@ use crate::config::Config;
 use crate::sites::joining::{CentreAddress, FabricFiles, Joining, SiteList};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tieline_history::Replication;
 
 /// The list of sites; none where the node is no centre, or has no keys, so that somebody else lets sites in.
-pub(super) fn joining(config: &Config, data: &Path) -> Result<Option<Arc<Joining>>, StartError> {
+pub(super) fn joining(
+    config: &Config,
+    data: &Path,
+    replication: &Replication,
+) -> Result<Option<Arc<Joining>>, StartError> {
     let files = FabricFiles::of(data);
     let (Some(centre), Some(fabric)) = (&config.centre, &config.fabric) else { return Ok(None) };
     if !files.issuer().exists() {
         tracing::info!("no keys of tieline fabric config are in the data folder: others let sites in");
         return Ok(None);
     }
-    // The inboxes of these are the centre's own.
-    let reserved = [config.node.name.as_str(), "centre"];
+    // The inboxes of these are the centre's own, and the subjects of a core are below `tl.cluster`.
+    let reserved = [config.node.name.as_str(), "centre", "cluster"];
     let unusable = |error: &dyn std::fmt::Display| StartError::Data { folder: data.to_owned(), why: error.to_string() };
     let sites = SiteList::open(&files.sites(), centre.sites_max, &reserved).map_err(|error| unusable(&error))?;
+    let sites = sites.replicated(replication.clone());
     let about = CentreAddress {
         servers: centre.join_servers.clone().unwrap_or_else(|| fabric.servers.clone()),
         authorities: centre.join_authorities.clone().or_else(|| fabric.authorities.clone()),

@@ -54,7 +54,8 @@ impl JoinedParts {
         let centre = config.centre.clone().map(|centre| (None, Role::Centre(centre, is_site)));
         let of = |(fabric, role): (Option<FabricConfig>, Role)| {
             let fabric = fabric.or_else(|| config.fabric.clone())?;
-            Some(OneRole::of(fabric, role, folder, board))
+            let member = fabric.cluster.is_some().then(|| config.node.name.clone());
+            Some(OneRole::of((fabric, member), role, folder, board))
         };
         Self([site, centre].into_iter().flatten().filter_map(of).collect())
     }
@@ -96,7 +97,12 @@ impl JoinedParts {
 }
 
 impl OneRole {
-    fn of(fabric: FabricConfig, role: Role, folder: &Path, board: &Arc<SitesBoard>) -> Self {
+    fn of(
+        (fabric, member): (FabricConfig, Option<String>),
+        role: Role,
+        folder: &Path,
+        board: &Arc<SitesBoard>,
+    ) -> Self {
         let (is_held, kept_bytes, record_bytes) = match &role {
             Role::Site(site) => (false, site.waiting_bytes_max, SITE_RECORD_BYTES),
             Role::Centre(..) => (true, CENTRE_KEPT_BYTES, RECORD_BYTES),
@@ -109,7 +115,7 @@ impl OneRole {
         let source = HistorySource::new(folder);
         let folder = folder.join(SITES_FOLDER);
         let (calls, asked) = way_to_sites();
-        let parts = SitesParts { fabric, role, folder, source, opened, calls: asked, board: Arc::clone(board) };
+        let parts = SitesParts { fabric, role, folder, source, opened, calls: asked, board: Arc::clone(board), member };
         Self { parts, joined, calls }
     }
 }

@@ -35,7 +35,7 @@ async fn send(clock: Clock, fabric: Option<Fabric>, call: CallToSite) -> Result<
     let refused = |reason, detail: &str| Err(Refusal::new(reason, detail.to_owned()));
     let CallToSite { ticket: _, site, verb, body, by: (who, requester), deadline, patience, is_recorded } = call;
     if !is_recorded {
-        return refused("no_audit", "the audit log cannot be written, so nothing was sent");
+        return refused("no_audit", "the audit log cannot be written, or this node leads no longer: nothing was sent");
     }
     let Some(fabric) = fabric.filter(|fabric| *fabric.is_up().borrow()) else {
         return refused("away", "the servers of the fabric are away: nothing was sent");

@@ -25,7 +25,7 @@ use tieline_relay::{Mark, Part, Receiver, ReceiverLimits, Reply, Stream};
 use tokio::sync::{mpsc, oneshot};
 
 /// The file of marks.
-const MARKS: &str = "marks";
+pub(super) const MARKS: &str = "marks";
 /// Bytes of records of all sites that wait.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// Bytes of records of a transaction. Samples take ten times as much in memory while they are stored, however many sites there are.
@@ -63,7 +63,7 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
     let mut centre = Centre::new(shard.now(), &parts, config, (handle, feed, marks, path));
     centre.piece_bytes = if is_site { SITE_PIECE_BYTES } else { usize::MAX };
     let (requests, mut asked) = mpsc::channel(256);
-    let (fabric, board) = (parts.fabric.clone(), Arc::clone(&parts.board));
+    let (fabric, board) = ((parts.fabric.clone(), parts.member.clone()), Arc::clone(&parts.board));
     tokio::task::spawn_local(serve(shard.clock(), fabric, board, requests, shared));
     let mut tick = tokio::time::interval(TICK);
     let mut storing: Option<LocalBoxFuture<'static, Done>> = None;
@@ -310,8 +310,7 @@ impl Centre {
     /// The samples of a record, with the topics that they have here.
     fn samples_of(&mut self, site: &Arc<str>, record: &[u8]) -> Vec<Sample> {
         let Self { decoder, names, newest, config, unreadable, .. } = self;
-        let names =
-            names.entry(Arc::clone(site)).or_insert_with(|| Names::new(format!("{}{site}/", config.prefix)));
+        let names = names.entry(Arc::clone(site)).or_insert_with(|| Names::new(format!("{}{site}/", config.prefix)));
         let Ok(found) = decoder.decode(record) else {
             *unreadable += 1;
             return Vec::new();
@@ -321,8 +320,6 @@ impl Centre {
             let Ok(topic) = names.here(&sample.update.topic) else {
                 *unreadable += 1;
                 continue;
-            };
-                }
             };
             sample.update.topic = topic.clone();
             if newest.get(&topic).is_none_or(|(_, time, _)| *time <= sample.time) {

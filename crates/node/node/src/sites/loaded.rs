@@ -26,7 +26,11 @@ pub async fn load_marks(mut feed: JournalFeed, path: &Path) -> (JournalFeed, Mar
     }
 }
 
-fn read_marks(feed: &mut JournalFeed, path: &Path) -> Result<Marks, String> {
+/// Reads the marks once.
+///
+/// # Errors
+/// The file or the journal cannot be read or written; in words.
+pub fn read_marks(feed: &mut JournalFeed, path: &Path) -> Result<Marks, String> {
     let mut marks = Marks::load(path).map_err(|error| error.to_string())?;
     let place = feed.place();
     if marks.seq > feed.opened() {

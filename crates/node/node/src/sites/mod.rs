@@ -42,6 +42,8 @@ mod served;
 #[cfg(feature = "fabric")]
 mod site;
 #[cfg(feature = "fabric")]
+mod standby;
+#[cfg(feature = "fabric")]
 mod told;
 #[cfg(feature = "fabric")]
 mod values;
@@ -49,6 +51,9 @@ mod values;
 pub mod joining;
 
 pub use behind::Behind;
+#[cfg(feature = "fabric")]
+pub(crate) use standby::StandbyMarks;
+
 pub use board::{CentreSeen, FabricLink, SiteRow, SiteSeen, SitesBoard};
 pub use calls::{
     ANSWER_BYTES_MAX, CallOfCentre, CallToSite, CallVerb, START_WITHIN, SiteRequest, shown_here, with_topics,
@@ -137,6 +142,8 @@ pub struct SitesParts {
     pub calls: mpsc::Receiver<CallToSite>,
     /// What is shown.
     pub board: Arc<SitesBoard>,
+    /// The name of this node, where it is a member of a core.
+    pub member: Option<String>,
 }
 
 /// The thread of a site or a centre. Dropping it ends it.

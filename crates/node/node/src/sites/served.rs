@@ -12,7 +12,8 @@ use tieline_net::Clock;
 use tieline_relay::Stream;
 use tokio::sync::mpsc;
 
-/// The group of the centre's receivers.
+/// The group of the centre's receivers. A member of a core has one of its own: each gets all requests, so none goes only to a leader that
+/// was replaced, and does not answer or know it yet. What that one stores, the log of the core refuses.
 const GROUP: &str = "store";
 /// How soon it is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -20,11 +21,12 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Serves all sites, as long as the connection lasts, and again.
 pub async fn serve(
     clock: Clock,
-    config: FabricConfig,
+    (config, member): (FabricConfig, Option<String>),
     board: Arc<SitesBoard>,
     requests: mpsc::Sender<Request>,
     shared: SharedFabric,
 ) {
+    let group = member.map_or(GROUP.to_owned(), |name| format!("{GROUP}-{}", subject::token(&name)));
     let show = |link: FabricLink| {
         if let Some(seen) = board.centre() {
             let since = if seen.link.name() == link.name() { seen.since } else { clock.now().utc };
@@ -34,7 +36,7 @@ pub async fn serve(
     loop {
         let fabric = connect(&config, "centre", |why| show(FabricLink::Away(why))).await;
         *shared.borrow_mut() = Some(fabric.clone());
-        if let Err(error) = serve_over(&fabric, &requests, &show).await {
+        if let Err(error) = serve_over((&fabric, &group), &requests, &show).await {
             tracing::warn!(%error, "sites cannot be served; it is tried again");
             show(FabricLink::Away(error.to_string()));
         }
@@ -46,14 +48,14 @@ pub async fn serve(
 }
 
 async fn serve_over(
-    fabric: &Fabric,
+    (fabric, group): (&Fabric, &str),
     requests: &mpsc::Sender<Request>,
     show: &impl Fn(FabricLink),
 ) -> Result<(), FabricError> {
     let [live, backfill, bulk] = Stream::ALL.map(Stream::name);
     let mut services = Vec::new();
     for stream in [live, backfill, bulk, told::SUBJECT] {
-        services.push(fabric.serve(&subject::up_of_all(stream), GROUP).await?);
+        services.push(fabric.serve(&subject::up_of_all(stream), group).await?);
     }
     fabric.flush().await?;
     show(FabricLink::Up);

@@ -30,7 +30,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tieline_history::{HUNG_AFTER, RunningInstant};
+use tieline_history::{HUNG_AFTER, Replication, RunningInstant};
 use writer::Writer;
 
 /// Records that may wait for the disk; a command beyond them is refused.
@@ -151,9 +151,17 @@ impl AuditLog {
     /// # Errors
     /// The system gives no thread.
     pub fn start(folder: &Path, config: AuditConfig) -> io::Result<Self> {
+        Self::start_replicated(folder, config, Replication::default())
+    }
+
+    /// The same for the leader of a core: what control keeps goes to its log first.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start_replicated(folder: &Path, config: AuditConfig, replication: Replication) -> io::Result<Self> {
         let shown = Arc::new(Mutex::new(Shown::default()));
         let (entries, incoming) = sync_channel(WAITING_MAX);
-        let (state, shared) = (StateFile::new(folder.to_owned()), Arc::clone(&shown));
+        let (state, shared) = (StateFile::replicated(folder.to_owned(), replication), Arc::clone(&shown));
         let writer = Writer::start(folder, config, state, shared);
         let (ends, ended) = sync_channel(0);
         let body = move || {

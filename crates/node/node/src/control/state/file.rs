@@ -4,6 +4,7 @@ use super::{Record, read};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use tieline_history::{ReplicaFile, ReplicaKind, Replication};
 
 /// The file below a node's data folder.
 const FILE: &str = "control.jsonl";
@@ -52,16 +53,32 @@ pub struct StateFile {
     file: Option<File>,
     /// Bytes that are records.
     bytes: u64,
+    /// Where each change goes first.
+    replication: Replication,
 }
 
 impl StateFile {
     /// Nothing is opened before something is to be written.
-    pub const fn new(folder: PathBuf) -> Self {
-        Self { folder, file: None, bytes: 0 }
+    #[cfg(any(test, feature = "fabric"))]
+    pub fn new(folder: PathBuf) -> Self {
+        Self::replicated(folder, Replication::default())
+    }
+
+    /// The file of a node: each change goes to the log of the core first, where it leads one.
+    pub const fn replicated(folder: PathBuf, replication: Replication) -> Self {
+        Self { folder, file: None, bytes: 0, replication }
     }
 
     /// Writes and syncs. Where that fails, the file has none of it that a later read would take for a record of the middle.
     pub fn write(&mut self, change: &StateChange) -> io::Result<()> {
+        if let Some(log) = &self.replication.log {
+            let (record, replaces) = match change {
+                StateChange::Append(text) => (text, false),
+                StateChange::Replace(text) => (text, true),
+            };
+            let kind = ReplicaKind::File { file: ReplicaFile::Control, replaces };
+            log.replicate(kind, record).map_err(io::Error::other)?;
+        }
         let written = match change {
             StateChange::Append(text) => self.append(text),
             StateChange::Replace(text) => self.replace(text),

@@ -19,6 +19,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::Timestamp;
+use tieline_history::{ReplicaFile, ReplicaKind, Replication};
 use tokio::sync::watch;
 
 /// What tokens begin with, so that they are recognised where they should not be.
@@ -153,6 +154,8 @@ pub enum JoinError {
     OtherSite(String),
     /// The list cannot be written.
     File(PathBuf, io::Error),
+    /// The core has another leader; in words.
+    Deposed(String),
 }
 
 impl fmt::Display for JoinError {
@@ -176,6 +179,7 @@ impl fmt::Display for JoinError {
             Self::Expired(when) => write!(f, "the token expired at {when}: expected a new token"),
             Self::OtherSite(name) => write!(f, "the token is not for the site {name:?}"),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Deposed(why) => write!(f, "{why}: nothing was changed here"),
         }
     }
 }
@@ -200,6 +204,8 @@ pub struct SiteList {
     /// Something is known that is not in the file: when sites were seen.
     is_dirty: bool,
     changes: watch::Sender<u64>,
+    /// Where each change goes first.
+    replication: Replication,
 }
 
 impl SiteList {
@@ -208,23 +214,33 @@ impl SiteList {
     /// # Errors
     /// The file cannot be read, or is none of this form.
     pub fn open(path: &Path, sites_max: usize, reserved: &[&str]) -> Result<Self, JoinError> {
-        let of = |error| JoinError::File(path.to_owned(), error);
-        let sites = match std::fs::read(path) {
-            Ok(bytes) => {
-                let form: Form = serde_json::from_slice(&bytes)
-                    .map_err(|error| of(io::Error::new(ErrorKind::InvalidData, error.to_string())))?;
-                if form.version != VERSION {
-                    let found = format!("found the version {}, expected {VERSION}", form.version);
-                    return Err(of(io::Error::new(ErrorKind::InvalidData, found)));
-                }
-                form.sites
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
-            Err(error) => return Err(of(error)),
-        };
+        let sites = read_file(path)?;
         let reserved = reserved.iter().map(|name| (*name).to_owned()).collect();
         let changes = watch::Sender::new(0);
-        Ok(Self { path: path.to_owned(), sites, sites_max, reserved, is_dirty: false, changes })
+        let replication = Replication::default();
+        Ok(Self { path: path.to_owned(), sites, sites_max, reserved, is_dirty: false, changes, replication })
+    }
+
+    /// The list of a leader: all of it goes to the log of its core, and each change does from here on.
+    #[must_use]
+    pub fn replicated(mut self, replication: Replication) -> Self {
+        self.replication = replication;
+        if let Err(error) = self.replicate(&self.sites, true) {
+            // The node is about to stop.
+            tracing::warn!(%error, "the list of sites is not in the log of the core");
+        }
+        self
+    }
+
+    /// Takes what a leader has replicated into the file of a standby.
+    ///
+    /// # Errors
+    /// It is none of this form, or the file cannot be read or written.
+    pub fn take_replicated(path: &Path, record: &[u8], replaces: bool) -> Result<(), JoinError> {
+        let taken = sites_of(path, record)?;
+        let mut sites = if replaces { BTreeMap::new() } else { read_file(path)? };
+        sites.extend(taken);
+        write_file(path, &sites)
     }
 
     /// All sites, by name.
@@ -403,8 +419,9 @@ impl SiteList {
         if is_taken { Err(JoinError::KeyTaken) } else { Ok(()) }
     }
 
-    /// The file first: what is answered is on the disk.
+    /// The log of the core first, then the file: what is answered is on the disk, and is at the next leader.
     fn change(&mut self, name: &str, site: Site) -> Result<(), JoinError> {
+        self.replicate(&BTreeMap::from([(name.to_owned(), site.clone())]), false)?;
         let mut sites = self.sites.clone();
         sites.insert(name.to_owned(), site);
         self.write(&sites)?;
@@ -413,11 +430,41 @@ impl SiteList {
         Ok(())
     }
 
-    fn write(&self, sites: &BTreeMap<String, Site>) -> Result<(), JoinError> {
+    fn replicate(&self, sites: &BTreeMap<String, Site>, replaces: bool) -> Result<(), JoinError> {
+        let Some(log) = &self.replication.log else { return Ok(()) };
         let form = Form { version: VERSION, sites: sites.clone() };
-        let bytes = serde_json::to_vec_pretty(&form).map_err(io::Error::other);
-        bytes.and_then(|bytes| replace(&self.path, &bytes)).map_err(|error| JoinError::File(self.path.clone(), error))
+        let record = serde_json::to_vec(&form).map_err(|error| JoinError::Deposed(error.to_string()))?;
+        let kind = ReplicaKind::File { file: ReplicaFile::Sites, replaces };
+        log.replicate(kind, &record).map(drop).map_err(JoinError::Deposed)
     }
+
+    fn write(&self, sites: &BTreeMap<String, Site>) -> Result<(), JoinError> {
+        write_file(&self.path, sites)
+    }
+}
+
+/// The sites of a file; none where there is no file.
+fn read_file(path: &Path) -> Result<BTreeMap<String, Site>, JoinError> {
+    match std::fs::read(path) {
+        Ok(bytes) => sites_of(path, &bytes),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(error) => Err(JoinError::File(path.to_owned(), error)),
+    }
+}
+
+fn sites_of(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Site>, JoinError> {
+    let wrong = |why: String| JoinError::File(path.to_owned(), io::Error::new(ErrorKind::InvalidData, why));
+    let form: Form = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+    if form.version != VERSION {
+        return Err(wrong(format!("found the version {}, expected {VERSION}", form.version)));
+    }
+    Ok(form.sites)
+}
+
+fn write_file(path: &Path, sites: &BTreeMap<String, Site>) -> Result<(), JoinError> {
+    let form = Form { version: VERSION, sites: sites.clone() };
+    let bytes = serde_json::to_vec_pretty(&form).map_err(io::Error::other);
+    bytes.and_then(|bytes| replace(path, &bytes)).map_err(|error| JoinError::File(path.to_owned(), error))
 }
 
 /// A level of topics, for topics of a site are below its name.

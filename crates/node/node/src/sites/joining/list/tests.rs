@@ -3,8 +3,10 @@
 use super::*;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tieline_fabric::{KeyKind, Keys};
+use tieline_history::Replicate;
 
 const VALID: Duration = Duration::from_secs(60);
 
@@ -178,4 +180,55 @@ impl SiteList {
         let changes = watch::Sender::new(0);
         Self { path, sites, sites_max: self.sites_max, reserved, is_dirty: false, changes }
     }
+}
+
+/// A log that takes what it is given, until it is told not to.
+#[derive(Default)]
+struct Log(Mutex<(bool, Vec<(bool, Vec<u8>)>)>);
+
+impl Replicate for Log {
+    fn replicate(&self, kind: ReplicaKind, record: &[u8]) -> Result<u64, String> {
+        let mut log = self.0.lock().unwrap();
+        let ReplicaKind::File { file: ReplicaFile::Sites, replaces } = kind else { panic!("{kind:?}") };
+        if log.0 {
+            return Err("this node does not lead any longer".to_owned());
+        }
+        log.1.push((replaces, record.to_vec()));
+        Ok(log.1.len() as u64)
+    }
+}
+
+#[test]
+fn a_standby_has_the_list_of_its_leader() {
+    let [folder, other] = [(), ()].map(|()| TempDir::new().unwrap());
+    let log = Arc::new(Log::default());
+    let of_standby = other.path().join("fabric/sites.json");
+    let follow = |from: usize| {
+        for (replaces, record) in log.0.lock().unwrap().1.iter().skip(from) {
+            SiteList::take_replicated(&of_standby, record, *replaces).unwrap();
+        }
+        std::fs::read_to_string(&of_standby).unwrap()
+    };
+    let read = || std::fs::read_to_string(folder.path().join("fabric/sites.json")).unwrap();
+    // What the leader had before it led, and each change, also where they are taken twice.
+    list(&folder).add(at(0), "old", None).unwrap();
+    let replication = || Replication { log: Some(Arc::<Log>::clone(&log)), place: 0 };
+    let mut led = list(&folder).replicated(replication());
+    led.add(at(0), "north", Some(&key())).unwrap();
+    led.add(at(0), "south", None).unwrap();
+    led.token(at(0), "south", VALID).unwrap();
+    led.revoke("north").unwrap();
+    for from in [0, 2, 0] {
+        assert_eq!(follow(from), read());
+    }
+    // What the log does not take is not done.
+    log.0.lock().unwrap().0 = true;
+    assert!(matches!(led.revoke("south"), Err(JoinError::Deposed(_))));
+    assert_eq!(states(&led), "north revoked, old invited, south invited");
+    // The next leader's list takes the place of what this one did not acknowledge.
+    log.0.lock().unwrap().0 = false;
+    list(&folder).add(at(0), "late", None).unwrap_err();
+    SiteList::take_replicated(&of_standby, &log.0.lock().unwrap().1[1].1, true).unwrap();
+    assert_eq!(states(&list(&other)), "north active");
+    assert!(SiteList::take_replicated(&of_standby, b"{}", false).is_err());
 }
