@@ -82,7 +82,7 @@ proptest! {
                 prop_assert!(columns.iter().all(|column| column.ends().is_some_and(|(_, last)| last >= from)));
             }
             let sealed: usize = heads.sealed().map(|sealed| sealed.column.bytes()).sum();
-            prop_assert_eq!(heads.bytes(), heads.open.values().map(Head::bytes).sum::<usize>() + sealed);
+            prop_assert_eq!(heads.bytes(), heads.open.values().map(|head| head.bytes()).sum::<usize>() + sealed);
         }
         heads.seal_all();
         heads.sealed().for_each(|sealed| take(sealed, &mut expect));

@@ -148,7 +148,6 @@ impl Centre {
             stream_bytes_max: config.site_bytes_max / 2,
             waiting_max: config.requests_max,
             transaction_bytes_max: TRANSACTION_BYTES_MAX,
-            ..ReceiverLimits::default()
         });
         receiver.handle_marks(marks.all());
         let row = || SiteRow { since: now.utc, ..SiteRow::default() };

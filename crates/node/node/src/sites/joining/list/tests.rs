@@ -178,23 +178,31 @@ impl SiteList {
     fn clone_for_test(&self) -> Self {
         let (path, sites, reserved) = (self.path.with_extension("copy"), self.sites.clone(), self.reserved.clone());
         let changes = watch::Sender::new(0);
-        Self { path, sites, sites_max: self.sites_max, reserved, is_dirty: false, changes }
+        let replication = self.replication.clone();
+        Self { path, sites, sites_max: self.sites_max, reserved, is_dirty: false, changes, replication }
     }
 }
 
 /// A log that takes what it is given, until it is told not to.
 #[derive(Default)]
-struct Log(Mutex<(bool, Vec<(bool, Vec<u8>)>)>);
+struct Log(Mutex<Logged>);
+
+#[derive(Default)]
+struct Logged {
+    is_closed: bool,
+    /// Each with whether it takes the place of those before it.
+    records: Vec<(bool, Vec<u8>)>,
+}
 
 impl Replicate for Log {
     fn replicate(&self, kind: ReplicaKind, record: &[u8]) -> Result<u64, String> {
         let mut log = self.0.lock().unwrap();
         let ReplicaKind::File { file: ReplicaFile::Sites, replaces } = kind else { panic!("{kind:?}") };
-        if log.0 {
+        if log.is_closed {
             return Err("this node does not lead any longer".to_owned());
         }
-        log.1.push((replaces, record.to_vec()));
-        Ok(log.1.len() as u64)
+        log.records.push((replaces, record.to_vec()));
+        Ok(log.records.len() as u64)
     }
 }
 
@@ -204,7 +212,7 @@ fn a_standby_has_the_list_of_its_leader() {
     let log = Arc::new(Log::default());
     let of_standby = other.path().join("fabric/sites.json");
     let follow = |from: usize| {
-        for (replaces, record) in log.0.lock().unwrap().1.iter().skip(from) {
+        for (replaces, record) in log.0.lock().unwrap().records.iter().skip(from) {
             SiteList::take_replicated(&of_standby, record, *replaces).unwrap();
         }
         std::fs::read_to_string(&of_standby).unwrap()
@@ -222,13 +230,13 @@ fn a_standby_has_the_list_of_its_leader() {
         assert_eq!(follow(from), read());
     }
     // What the log does not take is not done.
-    log.0.lock().unwrap().0 = true;
+    log.0.lock().unwrap().is_closed = true;
     assert!(matches!(led.revoke("south"), Err(JoinError::Deposed(_))));
     assert_eq!(states(&led), "north revoked, old invited, south invited");
     // The next leader's list takes the place of what this one did not acknowledge.
-    log.0.lock().unwrap().0 = false;
+    log.0.lock().unwrap().is_closed = false;
     list(&folder).add(at(0), "late", None).unwrap_err();
-    SiteList::take_replicated(&of_standby, &log.0.lock().unwrap().1[1].1, true).unwrap();
+    SiteList::take_replicated(&of_standby, &log.0.lock().unwrap().records[1].1, true).unwrap();
     assert_eq!(states(&list(&other)), "north active");
     assert!(SiteList::take_replicated(&of_standby, b"{}", false).is_err());
 }
