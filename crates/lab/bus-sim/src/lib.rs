@@ -42,6 +42,7 @@ mod link;
 mod node;
 mod publisher;
 mod rights;
+mod runs;
 pub mod scale;
 mod subscriber;
 #[cfg(test)]
@@ -56,6 +57,7 @@ pub use trace::{Sent, Trace};
 pub use world::Summary;
 
 use bytes::Bytes;
+use runs::run_seeds;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -108,11 +110,7 @@ pub fn notices(seed: u64, kind: Kind, what: What) -> Result<bool, String> {
 /// # Errors
 /// The seed, and what was wrong.
 pub fn run_all(seeds: Range<u64>) -> Result<Summary, (u64, String)> {
-    let mut total = Summary::default();
-    for seed in seeds {
-        total.add(run(seed, false).map_err(|why| (seed, why))?);
-    }
-    Ok(total)
+    run_seeds(seeds, |seed| run(seed, false), Summary::add)
 }
 
 #[cfg(test)]

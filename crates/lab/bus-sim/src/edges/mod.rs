@@ -30,6 +30,7 @@ mod writer;
 
 pub use world::Summary;
 
+use crate::runs::run_seeds;
 use crate::trace::{Sent, Trace};
 use std::ops::Range;
 
@@ -69,11 +70,7 @@ pub fn trace(seed: u64) -> Result<Vec<Sent>, String> {
 /// # Errors
 /// The seed, and what was wrong.
 pub fn run_all(seeds: Range<u64>) -> Result<Summary, (u64, String)> {
-    let mut total = Summary::default();
-    for seed in seeds {
-        total.add(run(seed, false).map_err(|why| (seed, why))?);
-    }
-    Ok(total)
+    run_seeds(seeds, |seed| run(seed, false), Summary::add)
 }
 
 #[cfg(test)]

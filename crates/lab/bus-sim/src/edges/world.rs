@@ -6,6 +6,7 @@ use super::ways::{Place, SILENCE_S, Way, new_way, place, spawn_client};
 use super::writer::{Writer, WriterOwner};
 use crate::link::LinkBehavior;
 use crate::node::{SimNode, Upstream};
+use crate::runs::in_virtual_time;
 use crate::trace::Trace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -86,10 +87,7 @@ struct World {
 
 /// Runs one seed, with a defect or without.
 pub fn run(seed: u64, defect: Option<Defect>, (tells, trace): (bool, &Trace)) -> Result<Summary, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
-    let tasks = tokio::task::LocalSet::new();
-    tasks.block_on(&runtime, async {
+    in_virtual_time(async {
         let mut world = World::new(seed, defect, (tells, trace))?;
         world.run().await
     })

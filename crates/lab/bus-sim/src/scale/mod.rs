@@ -18,6 +18,7 @@ use self::documents::{Known, document};
 use self::sink::{Log, Sink};
 use crate::link::{Link, LinkBehavior};
 use crate::node::SimNode;
+use crate::runs::in_virtual_time;
 use crate::trace::Trace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -100,10 +101,7 @@ pub fn measure(plan: Plan) -> Result<Row, String> {
     if plan.each == 0 || !plan.topics.is_multiple_of(plan.each) || plan.updates_a_ms == 0 || plan.subscribers == 0 {
         return Err("topics are a multiple of those of each subscriber, and all are 1 or more".to_owned());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
-    let tasks = tokio::task::LocalSet::new();
-    tasks.block_on(&runtime, async { World::new(plan)?.run().await })
+    in_virtual_time(async { World::new(plan)?.run().await })
 }
 
 impl World {
