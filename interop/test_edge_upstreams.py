@@ -134,3 +134,28 @@ def test_upstreams_with_the_same_topics_are_refused(tmp_path):
     file.write_text(upstreams(("west", "mqtt://w", ""), ("east", "mqtt://e", 'prefix = "east"')))
     done = tieline("config", "check", "--config", file, check=False)
     assert done.returncode != 0 and 'topics "east/#", which are topics of the upstream "west", too' in done.stderr, done.stderr
+
+
+def test_urgent_topics_have_a_session_of_their_own(tmp_path, cores):
+    west, _, _ = cores
+    urgent = "plant/1/breaker"
+    publish(west, urgent, point(1), "-r")
+    publish(west, "plant/1/power", point(5), "-r")
+    table = ("west", edge_of(west), 'protection = ["+/+/breaker"]\nprefix = "w"\nclient_id = "north"')
+    with Node(folder(tmp_path, "edge"), more=upstreams(table)) as edge, Sub(edge, "w/#") as sub, Paho(edge) as paho:
+        wait_for_states(edge, **{"west-protection": "up", "west": "up"})
+        sub.wait(f"w/{urgent}", v=1)
+        sub.wait("w/plant/1/power", v=5)
+        sessions = west.request("/v1/sessions")[1]
+        assert {"north", "north-protection"} <= {one["client"] for one in sessions["sessions"]}, sessions
+        # Updates of both, and a message of a client, which goes where the topic's values come from.
+        publish(west, urgent, point(2), "-r")
+        publish(west, "plant/1/power", point(6), "-r")
+        sub.wait(f"w/{urgent}", v=2)
+        sub.wait("w/plant/1/power", v=6)
+        assert acknowledged(paho, f"w/{urgent}", point(3)) == 0
+        sub.wait(f"w/{urgent}", v=3)
+        assert acknowledged(paho, "w/plant/1/power", point(7)) == 0
+        sub.wait("w/plant/1/power", v=7)
+        # None of them came twice.
+        assert [body["v"] for _, topic, body in sub.messages() if topic == f"w/{urgent}"] == [1, 2, 3]

@@ -1,10 +1,10 @@
 //! Which nodes an edge has its values from: itself, its upstreams, the upstreams of these, and so on. A node that finds itself above
 //! itself is part of a circle, in which values and messages would go round.
 //!
-//! Each edge publishes these nodes to [`NODES_TOPIC`], and reads them of each of its upstreams. All nodes of a circle see the same
-//! nodes, so one of them opens it: the one with the least name among those from which values come round to themselves. It takes
-//! nothing of the upstream through which it finds itself, and the others go on. It sees what it would have if it took part, so it
-//! stays out as long as the others would make a circle with it.
+//! Each edge publishes these nodes to [`NODES_TOPIC`], and reads them of each of its upstreams. Of the nodes of a circle, the one with
+//! the least name opens it: it takes nothing of the upstream through which it finds itself behind nodes with greater names only, and
+//! the others go on. What a node opens depends on nodes with greater names alone, so all nodes agree, no circle is left, and no link
+//! is open for nothing. It sees what it would have if it took part, so it stays out as long as the others would make a circle with it.
 //!
 //! The topic has a JSON array. Where each node has one upstream, these are names: `["north","core"]`. Where a node has several, each
 //! entry is a node with its upstreams behind it: `[["north","west","core"],["west","core"],["core"]]`.
@@ -96,10 +96,11 @@ impl Nodes {
         self.0.iter().map(entry).collect()
     }
 
-    /// The nodes on the shortest way from the first one to `end`, without it; none where there is no way.
+    /// The nodes on the shortest way from the first one to `end`, without it, through nodes with greater names; none where there is
+    /// no such way.
     fn way_to(&self, end: &str) -> Option<Vec<String>> {
         let above = self.upstreams();
-        let first = self.0.first()?.0.as_str();
+        let first = Some(self.0.first()?.0.as_str()).filter(|first| *first >= end)?;
         let mut from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut open = VecDeque::from([first]);
         while let Some(node) = open.pop_front() {
@@ -114,35 +115,13 @@ impl Nodes {
                 return Some(way);
             }
             for next in above.get(node).into_iter().flatten().copied() {
-                if next != first && !from.contains_key(next) {
+                if next >= end && next != first && !from.contains_key(next) {
                     from.insert(next, node);
                     open.push_back(next);
                 }
             }
         }
         None
-    }
-
-    /// The nodes from which values come to `end`, and which have values of the first one: those of all circles through both.
-    fn between(&self, end: &str) -> BTreeSet<&str> {
-        let above = self.upstreams();
-        let reached = |from: &str| {
-            let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
-            while let Some(node) = open.pop() {
-                let Some((node, upstreams)) = above.get_key_value(node) else { continue };
-                // What is above the end is of other circles.
-                if *node != end && seen.insert(*node) {
-                    open.extend(upstreams.iter().copied());
-                }
-            }
-            seen
-        };
-        let first = self.0.first().map_or("", |(node, _)| node);
-        let comes_round = |node: &&str| {
-            let mut all = reached(node).into_iter();
-            all.any(|node| above.get(node).is_some_and(|upstreams| upstreams.contains(&end)))
-        };
-        reached(first).into_iter().filter(comes_round).collect()
     }
 
     fn upstreams(&self) -> BTreeMap<&str, Vec<&str>> {
@@ -183,8 +162,7 @@ impl Chain {
         if self.above == above {
             return false;
         }
-        let is_least = above.between(&self.own).first().is_none_or(|least| *self.own < **least);
-        let way = if is_least { above.way_to(&self.own) } else { None };
+        let way = above.way_to(&self.own);
         self.circle = way.map(|way| std::iter::once(self.own.clone()).chain(way).collect());
         self.above = above;
         true
