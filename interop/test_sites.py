@@ -136,7 +136,8 @@ def wait_for_samples(centre, count):
     """Waits until so many samples were stored since the start of the centre; never more."""
 
     def is_so():
-        samples = row_of(centre)["samples"]
+        # The list of sites is made again each half second.
+        samples = (row_of(centre) or {"samples": 0})["samples"]
         assert samples <= count
         return samples == count
 
