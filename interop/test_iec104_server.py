@@ -75,7 +75,7 @@ class Client(Peer):
 
     def operate(self, line):
         """Commands again while the library says that there was no confirmation."""
-        return any(self.do(f"command {line}")["done"] for _ in range(4))
+        return any(self.do(f"command {line}")["done"] for _ in range(12))
 
     def refuses(self, line, type_id, cause=0x40 | CONFIRMED):
         return not self.request(f"command {line}", type_id, cause)
@@ -320,7 +320,7 @@ def test_a_node_reads_and_commands_a_station_by_the_same_list(tmp_path):
             node.wait_value("test/served/breaker", v=2, q="good")
             assert node.command("test/served/current", -100)["status"] == "success"
             node.wait_value("test/served/current", v=-100, q="good")
-            assert server.written() == [("breaker", 2), ("current", -100)]
+            until(lambda: server.written() == [("breaker", 2), ("current", -100)], server.said)
 
 
 GROUPED = """name,type,index,value,group,cyclic
