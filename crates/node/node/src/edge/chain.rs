@@ -10,7 +10,7 @@
 //! entry is a node with its upstreams behind it: `[["north","west","core"],["west","core"],["core"]]`.
 
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Where an edge says which nodes these are.
 pub const NODES_TOPIC: &str = "$SYS/edge/nodes";
@@ -189,6 +189,7 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     struct Dice(u64);
 
