@@ -38,6 +38,7 @@ const STEP: usize = 64;
 const REFUSED_MAX: usize = 100;
 /// In whose turn slices are worked on.
 const USER: &str = "$edge";
+
 /// What an edge knows of one upstream.
 #[derive(Debug)]
 pub struct Mirror {

@@ -1,4 +1,4 @@
-//! What an edge says of its links: to its clients, to its own edges, and to those who look after it.
+//! What an edge says of its links: to its clients, to its own edges, and to operators.
 
 use super::{Mirror, MirrorCounts};
 use crate::bus::state::Bus;
