@@ -124,23 +124,28 @@ impl Mirror {
         self.beside.iter().any(|filter| filter.matches(topic))
     }
 
+    /// Whether all that a filter selects comes in another session.
+    fn is_beside(&self, filter: &Filter) -> bool {
+        self.beside.iter().any(|beside| beside.covers(filter))
+    }
+
     /// One more has the filter.
     fn want(&mut self, filter: &Filter) {
-        if !self.beside.iter().any(|beside| beside.covers(filter)) {
+        if !self.is_beside(filter) {
             self.wants.want(filter);
         }
     }
 
     /// Somebody looks at it, and does not stay.
     fn look(&mut self, now: Instant, filter: &Filter) {
-        if !self.beside.iter().any(|beside| beside.covers(filter)) {
+        if !self.is_beside(filter) {
             self.wants.look(now, filter);
         }
     }
 
     /// One fewer has it.
     fn release(&mut self, now: Instant, filter: &Filter) {
-        if !self.beside.iter().any(|beside| beside.covers(filter)) {
+        if !self.is_beside(filter) {
             self.wants.release(now, filter);
         }
     }
