@@ -6,16 +6,23 @@ use crate::day_file::{
 };
 use crate::day_pages::Pages;
 use bytes::Bytes;
-use parquet::column::reader::ColumnReader;
+use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// A day file that is read.
+/// A day file that is read. Who reads it forward, place by place, has each page decoded once.
 pub struct DayFile {
     pages: Pages,
+    times: Forward<Int64Type>,
+    values: Forward<DoubleType>,
+    integers: Forward<Int64Type>,
+    texts: Forward<ByteArrayType>,
+    others: Forward<ByteArrayType>,
+    kinds: Forward<Int32Type>,
+    bits: Forward<Int32Type>,
 }
 
 impl DayFile {
@@ -25,9 +32,22 @@ impl DayFile {
     /// It is damaged, or the folder failed.
     pub fn open(path: &Path) -> Result<Option<Self>, StoreError> {
         match File::open(path) {
-            Ok(file) => Ok(Some(Self { pages: guarded(|| Pages::new(file))? })),
+            Ok(file) => Ok(Some(Self::new(guarded(|| Pages::new(file))?))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(io(error)),
+        }
+    }
+
+    const fn new(pages: Pages) -> Self {
+        Self {
+            pages,
+            times: Forward::new(TIME),
+            values: Forward::new(VALUE),
+            integers: Forward::new(INTEGER),
+            texts: Forward::new(TEXT),
+            others: Forward::new(BYTES),
+            kinds: Forward::new(KIND),
+            bits: Forward::new(BITS),
         }
     }
 
@@ -35,7 +55,7 @@ impl DayFile {
     ///
     /// # Errors
     /// The file is damaged, or failed.
-    pub fn read(&self, place: DayPlace) -> Result<Fields, StoreError> {
+    pub fn read(&mut self, place: DayPlace) -> Result<Fields, StoreError> {
         guarded(|| self.fields(place))
     }
 
@@ -62,28 +82,28 @@ impl DayFile {
     }
 
     fn names(&self, group: u32) -> Result<Vec<ByteArray>, ParquetError> {
-        Ok(records::<ByteArrayType>(self.pages.column(group, TOPIC)?, 0, self.pages.rows(group)?)?.0)
+        let rows = u32::try_from(self.pages.rows(group)?).unwrap_or(u32::MAX);
+        Ok(Forward::<ByteArrayType>::new(TOPIC).records(&self.pages, DayPlace { group, row: 0, rows })?.0)
     }
 
-    fn fields(&self, place: DayPlace) -> Result<Fields, ParquetError> {
-        let (skipped, rows) = (place.row as usize, place.rows as usize);
-        let get = |column| self.pages.column(place.group, column);
-        let (times, _) = records::<Int64Type>(get(TIME)?, skipped, rows)?;
-        let (kinds, _) = records::<Int32Type>(get(KIND)?, skipped, rows)?;
-        let (bits, _) = records::<Int32Type>(get(BITS)?, skipped, rows)?;
+    fn fields(&mut self, place: DayPlace) -> Result<Fields, ParquetError> {
+        let pages = &self.pages;
+        let (times, _) = self.times.records(pages, place)?;
+        let (kinds, _) = self.kinds.records(pages, place)?;
+        let (bits, _) = self.bits.records(pages, place)?;
         let (kinds, qualities) = (runs(&kinds), runs(&bits));
         let has = |wanted: fn(u8) -> bool| kinds.iter().any(|(kind, _)| wanted(*kind));
         let (mut values, mut integers, mut texts, mut others) =
             (Vec::new(), Vec::new(), Blobs::default(), Blobs::default());
         if has(|kind| kind <= BOOL) {
-            (values, _) = records::<DoubleType>(get(VALUE)?, skipped, rows)?;
+            (values, _) = self.values.records(pages, place)?;
         }
         if has(|kind| kind == INT) {
-            (integers, _) = records::<Int64Type>(get(INTEGER)?, skipped, rows)?;
+            (integers, _) = self.integers.records(pages, place)?;
         }
         if has(|kind| kind > BOOL && kind != NULL) {
-            texts = Blobs::new(records::<ByteArrayType>(get(TEXT)?, skipped, rows)?);
-            others = Blobs::new(records::<ByteArrayType>(get(BYTES)?, skipped, rows)?);
+            texts = Blobs::new(self.texts.records(pages, place)?);
+            others = Blobs::new(self.others.records(pages, place)?);
         }
         join(times, kinds, qualities, values, integers, (texts, others))
     }
@@ -154,24 +174,53 @@ fn runs<T: TryFrom<i32> + Copy + PartialEq + Default>(values: &[i32]) -> Vec<(T,
     runs.map(|run| (first(run), run.len())).collect()
 }
 
-fn records<T: DataType>(
-    reader: ColumnReader,
-    skipped: usize,
-    rows: usize,
-) -> Result<(Vec<T::T>, Vec<i16>), ParquetError> {
-    let Some(mut reader) = T::get_column_reader(reader) else {
-        return Err(ParquetError::General("a column of a day file has another type".to_owned()));
-    };
-    if reader.skip_records(skipped)? != skipped {
-        return Err(ParquetError::General("a day file ends too early".to_owned()));
+/// A column that is read forward: its reader is kept, with the page that it is in.
+struct Forward<T: DataType> {
+    column: usize,
+    open: Option<Open<T>>,
+}
+
+struct Open<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    group: u32,
+    /// The row of the row group that comes next.
+    row: u32,
+}
+
+impl<T: DataType> Forward<T> {
+    const fn new(column: usize) -> Self {
+        Self { column, open: None }
     }
-    let (mut values, mut levels, mut read) = (Vec::with_capacity(rows), Vec::with_capacity(rows), 0);
-    while read < rows {
-        let (records, ..) = reader.read_records(rows - read, Some(&mut levels), None, &mut values)?;
-        if records == 0 {
-            return Err(ParquetError::General("a day file ends too early".to_owned()));
+
+    /// The values at a place, and which rows have one.
+    fn records(&mut self, pages: &Pages, place: DayPlace) -> Result<(Vec<T::T>, Vec<i16>), ParquetError> {
+        let DayPlace { group, row, rows } = place;
+        let too_early = || ParquetError::General("a day file ends too early".to_owned());
+        // One that fails is not kept.
+        let mut open = match self.open.take().filter(|open| open.group == group && open.row <= row) {
+            Some(open) => open,
+            None => Open { reader: reader(pages, group, self.column)?, group, row: 0 },
+        };
+        let skipped = (row - open.row) as usize;
+        if open.reader.skip_records(skipped)? != skipped {
+            return Err(too_early());
         }
-        read += records;
+        let rows = rows as usize;
+        let (mut values, mut levels, mut read) = (Vec::with_capacity(rows), Vec::with_capacity(rows), 0);
+        while read < rows {
+            let (records, ..) = open.reader.read_records(rows - read, Some(&mut levels), None, &mut values)?;
+            if records == 0 {
+                return Err(too_early());
+            }
+            read += records;
+        }
+        open.row = place.row.saturating_add(place.rows);
+        self.open = Some(open);
+        Ok((values, levels))
     }
-    Ok((values, levels))
+}
+
+fn reader<T: DataType>(pages: &Pages, group: u32, column: usize) -> Result<ColumnReaderImpl<T>, ParquetError> {
+    let other = || ParquetError::General("a column of a day file has another type".to_owned());
+    T::get_column_reader(pages.column(group, column)?).ok_or_else(other)
 }

@@ -14,7 +14,7 @@
 //! | | `id` | 1, 2, … in the order in which chunks came |
 //! | | `file_id`, `offset`, `bytes` | where it is; in a day file `offset` is the number of the row group × 2^32 + the first of its rows, and `bytes` a share of the file |
 //! | | `samples` | how many |
-//! | | `summary` | what they are together, as `tieline_series::Summary` writes it; in a day file that of each hour |
+//! | | `summary` | what they are together, as `tieline_series::Summary` writes it; in a day file that of each hour, or few samples themselves |
 //! | `days` | `day` | a day that has chunks |
 //! | | `is_open` | 1 where some of them are in no day file |
 //! | | `ready_us` | not before this time they are to be |

@@ -80,6 +80,26 @@ impl IndexReader {
         Ok(Self { db })
     }
 
+    /// Everything that is read from here on until [`IndexReader::release`] is as it is at the first of it: many short looks cost less
+    /// together. It must not take long: the file grows meanwhile.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn hold(&self) -> Result<(), StoreError> {
+        Ok(self.db.prepare_cached("BEGIN")?.execute([]).map(drop)?)
+    }
+
+    /// Everything that is read from here on is as it is by then; nothing happens without [`IndexReader::hold`].
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn release(&self) -> Result<(), StoreError> {
+        if self.db.is_autocommit() {
+            return Ok(());
+        }
+        Ok(self.db.prepare_cached("COMMIT")?.execute([]).map(drop)?)
+    }
+
     /// See [`Index::position`].
     ///
     /// # Errors

@@ -37,10 +37,18 @@ fn what_is_written_is_read() {
     assert_eq!(crate::day_file_check(&path, |_| ()).unwrap(), Some(written));
     assert_eq!(std::fs::metadata(&path).unwrap().len(), written.bytes);
     assert_eq!(places[3], DayPlace { group: 1, row: 0, rows: 200_000 });
-    let file = DayFile::open(&path).unwrap().unwrap();
-    for (place, (topic, fields)) in places.iter().zip(&all) {
-        let found = file.read(*place).unwrap();
+    let mut file = DayFile::open(&path).unwrap().unwrap();
+    // Forward, backward, and the same again.
+    for number in [0, 1, 2, 3, 2, 2, 1, 3, 0, 1] {
+        let (place, (topic, fields)) = (places[number], &all[number]);
+        let found = file.read(place).unwrap();
         assert_eq!(format!("{found:?}"), format!("{fields:?}"), "{topic}");
+    }
+    // Pieces, some of them of one page.
+    for (first, rows) in [(0, 10), (10, 5), (4090, 20), (4110, 100), (299_990, 10), (7, 1), (7, 1)] {
+        let found = file.read(DayPlace { group: 0, row: first, rows }).unwrap();
+        let times: Vec<i64> = (i64::from(first)..i64::from(first + rows)).collect();
+        assert_eq!((found.times, found.floats.len()), (times, rows as usize));
     }
     let of = |found: Vec<(String, DayPlace)>| found.into_iter().map(|(_, place)| place).collect::<Vec<_>>();
     assert_eq!(of(file.topics(usize::MAX).unwrap()), places);

@@ -40,6 +40,8 @@ impl ChunkReader {
             Loaded::Missing => "its bytes are not there".to_owned(),
         };
         let Some((row, samples)) = source.row() else { return Ok(Read::Damaged) };
+        // As it is now, whatever was held.
+        index.release()?;
         let there = index.chunks(row.topic, row.first, row.first.later(MICROSECOND))?;
         if there.iter().all(|other| other.extent != row.extent) {
             return Ok(Read::Moved);

@@ -1,13 +1,15 @@
 //! The last sample of each topic at an instant.
 //!
 //! ```text
-//! a group of topics ─▶ heads, one look for all ─▶ of each topic: chunks around the instant ─▶ its summary, or its samples
+//! a group of topics ─▶ heads, one look for all ─▶ the index, held ─▶ of each topic: chunks around the instant ─▶ its summary, or its samples
 //! ```
 //!
+//! Several threads answer about many topics, group by group; the first groups are answered at once, as a page has no more.
 //! A topic costs one look into the index and at most the chunks that overlap the last one that begins before the instant, however
 //! much history it has.
 
 use super::chunk_reader::{ChunkReader, Read};
+use super::in_order::{InOrder, Worker, WorkerOf, threads_for};
 use super::listing::{Journaled, Recorded, list};
 use super::live::ColumnsOf;
 use super::policy::Cutoffs;
@@ -17,12 +19,15 @@ use crate::edits::ActiveEdits;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::vec;
 use tieline_core::{Filter, Quality, Timestamp, Topic};
 use tieline_series::{Column, Sample};
 use tieline_store::StoreError;
 
 /// Topics whose heads are copied in one go.
 const GROUP_TOPICS: usize = 256;
+/// Topics that are answered before other threads begin.
+const ALONE_TOPICS: usize = 1024;
 
 /// The last sample of a topic, and the edit that changed it last.
 type Found = (Topic, Sample, Option<u64>);
@@ -35,11 +40,16 @@ pub struct Latest<'r> {
     /// Samples before them are too old to be shown.
     cutoffs: Arc<Cutoffs>,
     topics: VecDeque<Recorded>,
-    /// The topics that come next, and their heads.
-    group: VecDeque<Recorded>,
+    /// Those of the group that is answered.
     heads: ColumnsOf,
     journaled: Journaled,
     edits: Arc<ActiveEdits>,
+    /// Topics that this thread answered, and how many it answers before others begin.
+    answered: usize,
+    alone: usize,
+    threads: Option<InOrder<Vec<Found>>>,
+    /// What was found of a group.
+    found: vec::IntoIter<Found>,
     is_over: bool,
 }
 
@@ -50,12 +60,27 @@ impl<'r> Latest<'r> {
         time: Timestamp,
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<Self, StoreError> {
-        let cutoffs = reader.cutoffs();
         let (topics, journaled) = list(reader, filters, is_meant)?;
-        let (chunks, topics) = (ChunkReader::new(reader.loader()), topics.into());
-        let (group, heads) = (VecDeque::new(), ColumnsOf::new());
-        let edits = reader.edits()?;
-        Ok(Self { reader, chunks, time, cutoffs, topics, group, heads, journaled, edits, is_over: false })
+        Ok(Self { topics: topics.into(), alone: ALONE_TOPICS, ..Self::of(reader, time, journaled, reader.edits()?) })
+    }
+
+    /// An answer about no topics.
+    fn of(reader: &'r HistoryReader, time: Timestamp, journaled: Journaled, edits: Arc<ActiveEdits>) -> Self {
+        Self {
+            reader,
+            chunks: ChunkReader::new(reader.loader()),
+            time,
+            cutoffs: reader.cutoffs(),
+            topics: VecDeque::new(),
+            heads: ColumnsOf::new(),
+            journaled,
+            edits,
+            answered: 0,
+            alone: usize::MAX,
+            threads: None,
+            found: Vec::new().into_iter(),
+            is_over: false,
+        }
     }
 
     /// Puts the topics in another order than that of their names.
@@ -65,39 +90,76 @@ impl<'r> Latest<'r> {
 
     /// Samples that could not be read because their chunk is damaged or lost, so far.
     #[must_use]
-    pub const fn damaged(&self) -> u64 {
-        self.chunks.damaged()
+    pub fn damaged(&self) -> u64 {
+        self.chunks.damaged() + self.threads.as_ref().map_or(0, InOrder::damaged)
     }
 
     fn find(&mut self) -> Result<Option<Found>, StoreError> {
         loop {
-            let Some(Recorded { topic, number }) = self.group.pop_front() else {
-                if !self.take_group()? {
-                    return Ok(None);
-                }
-                continue;
+            if let Some(found) = self.found.next() {
+                return Ok(Some(found));
+            }
+            if self.answered >= self.alone {
+                self.start_threads()?;
+            }
+            let part = match &mut self.threads {
+                Some(threads) => threads.part()?,
+                None => self.part()?,
             };
-            let heads = self.heads_of(number, &topic);
-            let shown = self.shown(number, &topic, &heads)?;
-            let found = shown.filter(|(sample, _)| Some(sample.time) >= self.cutoffs.of(&topic));
-            if let Some((sample, edited)) = found {
-                return Ok(Some((topic, sample, edited)));
+            match part {
+                Some(found) => self.found = found.into_iter(),
+                None => return Ok(None),
             }
         }
     }
 
-    /// Takes the next topics and copies their heads. Says false at the end.
-    fn take_group(&mut self) -> Result<bool, StoreError> {
-        self.group.extend(self.topics.drain(..GROUP_TOPICS.min(self.topics.len())));
+    /// Has threads answer about the topics that are left, where they are faster.
+    fn start_threads(&mut self) -> Result<(), StoreError> {
+        self.alone = usize::MAX;
+        let Some(threads) = threads_for(self.topics.len() / GROUP_TOPICS) else { return Ok(()) };
+        let topics: Vec<Recorded> = self.topics.drain(..).collect();
+        let groups = topics.chunks(GROUP_TOPICS).map(<[Recorded]>::to_vec).collect();
+        let (time, journaled, edits) = (self.time, self.journaled.clone(), Arc::clone(&self.edits));
+        self.threads = Some(InOrder::start(self.reader, groups, threads, move |reader| {
+            let latest = Latest::of(reader, time, journaled.clone(), Arc::clone(&edits));
+            Ok(Box::new(latest) as WorkerOf<'_, Vec<Found>>)
+        })?);
+        Ok(())
+    }
+
+    /// Answers about a group of topics.
+    fn answer(&mut self, group: Vec<Recorded>) -> Result<Vec<Found>, StoreError> {
+        self.answered += group.len();
+        self.take_heads(&group)?;
+        // Heads first: what becomes a chunk meanwhile is met twice, and counts once.
+        self.reader.index.hold()?;
+        let found = self.answer_held(group);
+        self.reader.index.release()?;
+        found
+    }
+
+    fn answer_held(&mut self, group: Vec<Recorded>) -> Result<Vec<Found>, StoreError> {
+        let mut all = Vec::with_capacity(group.len());
+        for Recorded { topic, number } in group {
+            let heads = self.heads_of(number, &topic);
+            let shown = self.shown(number, &topic, &heads)?;
+            let found = shown.filter(|(sample, _)| Some(sample.time) >= self.cutoffs.of(&topic));
+            all.extend(found.map(|(sample, edited)| (topic, sample, edited)));
+        }
+        Ok(all)
+    }
+
+    /// Copies the heads of topics.
+    fn take_heads(&mut self, group: &[Recorded]) -> Result<(), StoreError> {
         if !self.journaled.is_read() {
-            let numbers: Vec<u32> = self.group.iter().filter_map(|recorded| recorded.number).collect();
+            let numbers: Vec<u32> = group.iter().filter_map(|recorded| recorded.number).collect();
             match self.reader.unwritten_of(&numbers, self.time) {
                 Some(heads) => self.heads = heads,
                 // The store was closed since.
                 None => self.journaled.read(self.reader)?,
             }
         }
-        Ok(!self.group.is_empty())
+        Ok(())
     }
 
     fn heads_of(&mut self, number: Option<u32>, topic: &Topic) -> Vec<Arc<Column>> {
@@ -174,6 +236,23 @@ impl<'r> Latest<'r> {
             before = Timestamp::from_micros(earlier);
         }
         Ok(last_of(&heads))
+    }
+}
+
+impl Worker for Latest<'_> {
+    type Part = Vec<Found>;
+
+    fn begin(&mut self, group: Vec<Recorded>) {
+        self.topics.extend(group);
+    }
+
+    fn part(&mut self) -> Result<Option<Vec<Found>>, StoreError> {
+        let group: Vec<Recorded> = self.topics.drain(..GROUP_TOPICS.min(self.topics.len())).collect();
+        if group.is_empty() { Ok(None) } else { self.answer(group).map(Some) }
+    }
+
+    fn damaged(&self) -> u64 {
+        self.chunks.damaged()
     }
 }
 

@@ -13,6 +13,7 @@ mod chunk_reader;
 pub(crate) mod compaction;
 mod deletion;
 pub(crate) mod fill;
+mod in_order;
 pub(crate) mod instant;
 mod listing;
 pub(crate) mod live;

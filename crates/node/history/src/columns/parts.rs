@@ -1,8 +1,10 @@
-//! The hours of a topic's day in a day file: what each of them says of itself, in the index.
+//! What the index says of a topic's day in a day file: of each hour what its samples are together, or, of few samples, the samples
+//! themselves. A day of few is read from the index then: its neighbours there are days of the same topic, and not other topics.
 
 use super::HOUR_US;
+use bytes::Bytes;
 use tieline_core::{Cursor, Timestamp, varint};
-use tieline_series::{Column, SeriesError, Span, Summary};
+use tieline_series::{Chunk, Column, Origin, SeriesError, Span, Summary};
 
 /// Samples of an hour.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,13 +21,32 @@ pub(super) struct Part {
 /// A row of more samples has a number for each hour.
 const READ_WHOLE_MAX: usize = 4096;
 
-/// The hours of a column as the index has them; behind them a number that stands for all its samples, and one for those of each hour
-/// where there are many.
+/// Behind it is a chunk. It is no number of hours: earlier releases find none, and read the day file.
+const CHUNK_MARK: [u8; 10] = [u8::MAX; 10];
+/// A row of more samples is not tried as a chunk: its hours take fewer bytes. Tests have few samples, and want both.
+const CHUNK_SAMPLES_MAX: usize = if cfg!(test) { 12 } else { 1024 };
+
+/// What the index has of a column: a chunk of its samples or, where that takes fewer bytes, its hours; behind them a number that stands
+/// for all its samples, and one for those of each hour where there are many.
 pub(crate) fn encode(column: &Column) -> Vec<u8> {
     let hours: Vec<Column> = column.cut_every(HOUR_US).collect();
     let mut out = encode_hours(&hours);
     out.extend(encode_checks(column, &hours));
-    out
+    encode_chunk(column).filter(|chunk| chunk.len() <= out.len()).unwrap_or(out)
+}
+
+fn encode_chunk(column: &Column) -> Option<Vec<u8>> {
+    let is_few = (1..=CHUNK_SAMPLES_MAX).contains(&column.len());
+    is_few.then(|| {
+        let mut out = CHUNK_MARK.to_vec();
+        tieline_series::encode(column, Origin { first: 0, last: 0 }, &mut out);
+        out
+    })
+}
+
+/// The samples of a row of the index, where it has them and they are whole.
+pub(super) fn chunk(bytes: &[u8]) -> Option<Chunk> {
+    Chunk::parse(&Bytes::copy_from_slice(bytes.strip_prefix(&CHUNK_MARK)?)).ok()
 }
 
 fn encode_hours(hours: &[Column]) -> Vec<u8> {
@@ -47,8 +68,12 @@ fn encode_checks(column: &Column, hours: &[Column]) -> Vec<u8> {
     all.flat_map(u64::to_le_bytes).collect()
 }
 
-/// Whether the bytes say all of a column, and nothing else. Those of earlier releases end before the numbers, or behind the first.
+/// Whether the bytes say all of a column, and nothing else. Those of earlier releases have hours of few samples, too, and end before
+/// the numbers, or behind the first.
 pub(crate) fn says(bytes: &[u8], column: &Column) -> bool {
+    if bytes.starts_with(&CHUNK_MARK) {
+        return encode_chunk(column).is_some_and(|chunk| chunk == bytes);
+    }
     let hours: Vec<Column> = column.cut_every(HOUR_US).collect();
     bytes.strip_prefix(encode_hours(&hours).as_slice()).is_some_and(|checks| {
         let all = encode_checks(column, &hours);
@@ -58,6 +83,9 @@ pub(crate) fn says(bytes: &[u8], column: &Column) -> bool {
 
 /// Whether a column is what the bytes were made of; says true where they are of an earlier release that did not check it.
 pub(super) fn is_of(bytes: &[u8], column: &Column) -> bool {
+    if let Some(samples) = chunk(bytes).and_then(|chunk| chunk.samples().ok()) {
+        return samples.check() == column.check();
+    }
     let mut parts = decode(bytes);
     let is_read = parts.by_ref().all(|part| part.is_ok());
     let check = parts.cursor.rest().first_chunk().map(|check| u64::from_le_bytes(*check));

@@ -162,6 +162,12 @@ impl HistoryReader {
         Self { is_raw, ..self }
     }
 
+    /// Another reader of the same history, for another thread.
+    pub(super) fn another(&self) -> Result<Self, StoreError> {
+        let index = IndexReader::open(&self.path_of(INDEX_FILE))?;
+        Ok(Self { data: self.data.clone(), live: self.live.clone(), index, is_raw: self.is_raw })
+    }
+
     /// The edits that change answers; none in the raw history.
     ///
     /// # Errors

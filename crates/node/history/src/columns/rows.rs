@@ -1,7 +1,8 @@
-//! An answer: rows, as they are read, topic by topic.
+//! An answer: rows, as they are read, topic by topic. Buckets of many topics are made by several threads.
 
 use super::chunk_reader::{ChunkReader, Read};
 use super::fill::{Fill, Filler};
+use super::in_order::{InOrder, Worker, WorkerOf, threads_for};
 use super::listing::{Journaled, Recorded, list};
 use super::parts;
 use super::policy::Cutoffs;
@@ -13,6 +14,7 @@ use super::timeline::Timeline;
 use crate::edits::ActiveEdits;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::vec;
 use tieline_core::{Point, Timestamp, Topic};
 use tieline_series::{
     Aggregate, Aggregated, Bucket, Buckets, Column, Datum, Editor, Frame, Grid, Marked, Samples, Span, Step, Summary,
@@ -22,6 +24,10 @@ use tieline_store::{Answer, ChunkRow, Fields, Piece, Row, StoreError};
 
 /// Samples of a piece: no more than what the processor's cache holds.
 const PIECE_SAMPLES_MAX: usize = 8192;
+/// Topics of a group that a thread makes buckets of, and whose buckets are made before other threads begin.
+const GROUP_TOPICS: usize = 16;
+/// Rows that a thread gives at a time.
+const PART_ROWS: usize = 4096;
 /// What a row says of a bucket: its beginning, its aggregate, and the last edit whose time meets it.
 type Shown = (Timestamp, Aggregated, Option<u64>);
 
@@ -41,6 +47,12 @@ pub struct Rows<'r> {
     walk: Option<Walk>,
     /// Has the rows, where they come in order of time.
     timeline: Option<Box<Timeline<'r>>>,
+    /// Topics that this thread began with, and with how many it begins before others do.
+    begun: usize,
+    alone: usize,
+    threads: Option<InOrder<Vec<Row>>>,
+    /// What other threads gave.
+    given: vec::IntoIter<Row>,
     left: u64,
 }
 
@@ -83,11 +95,7 @@ impl Iterator for Rows<'_> {
         if self.left == 0 {
             return None;
         }
-        let row = match &mut self.timeline {
-            Some(timeline) => timeline.find(),
-            None => self.find(Walk::row),
-        };
-        let row = row.transpose()?;
+        let row = self.row().transpose()?;
         self.left = if row.is_ok() { self.left - 1 } else { 0 };
         Some(row)
     }
@@ -101,7 +109,7 @@ impl Answer for Rows<'_> {
     }
 
     fn piece(&mut self) -> Option<Result<Piece, StoreError>> {
-        if self.timeline.is_some() || self.left == 0 {
+        if self.timeline.is_some() || self.grid.is_some() || self.left == 0 {
             return self.next().map(|row| row.map(Piece::Row));
         }
         let count_max = usize::try_from(self.left).unwrap_or(usize::MAX);
@@ -119,7 +127,9 @@ impl<'r> Rows<'r> {
             return Ok(Self { timeline: Some(Box::new(timeline)), left, ..rows });
         }
         let (topics, journaled) = list(reader, &query.topics, |_| true)?;
-        Self::of(reader, query, topics.into(), journaled)
+        // A page is too short for several threads.
+        let alone = if query.limit.is_none() && query.grid()?.is_some() { GROUP_TOPICS } else { usize::MAX };
+        Ok(Self { alone, ..Self::of(reader, query, topics.into(), journaled)? })
     }
 
     /// The rows of topics that are known, in their order.
@@ -150,6 +160,10 @@ impl<'r> Rows<'r> {
             edits,
             walk: None,
             timeline,
+            begun: 0,
+            alone: usize::MAX,
+            threads: None,
+            given: Vec::new().into_iter(),
             left,
         })
     }
@@ -157,10 +171,46 @@ impl<'r> Rows<'r> {
     /// Samples that could not be read because their chunk is damaged or lost, so far.
     #[must_use]
     pub fn damaged(&self) -> u64 {
-        self.timeline.as_ref().map_or(self.chunks.damaged(), |timeline| timeline.damaged())
+        let of_threads = self.threads.as_ref().map_or(0, InOrder::damaged);
+        self.timeline.as_ref().map_or(self.chunks.damaged() + of_threads, |timeline| timeline.damaged())
     }
 
-    /// Finds what `take` takes of a topic's rows.
+    fn row(&mut self) -> Result<Option<Row>, StoreError> {
+        if let Some(timeline) = &mut self.timeline {
+            return timeline.find();
+        }
+        loop {
+            if let Some(row) = self.given.next() {
+                return Ok(Some(row));
+            }
+            if let Some(threads) = &mut self.threads {
+                match threads.part()? {
+                    Some(rows) => self.given = rows.into_iter(),
+                    None => return Ok(None),
+                }
+            } else if let Some(row) = self.find(Walk::row)? {
+                return Ok(Some(row));
+            } else if self.threads.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Has threads make the buckets of the topics that are left; says false where this one is as good.
+    fn start_threads(&mut self) -> Result<bool, StoreError> {
+        self.alone = usize::MAX;
+        let Some(threads) = threads_for(self.topics.len() / GROUP_TOPICS) else { return Ok(false) };
+        let topics: Vec<Recorded> = self.topics.drain(..).collect();
+        let groups = topics.chunks(GROUP_TOPICS).map(<[Recorded]>::to_vec).collect();
+        let (query, journaled) = (self.query.clone(), self.journaled.clone());
+        self.threads = Some(InOrder::start(self.reader, groups, threads, move |reader| {
+            let rows = Rows::of(reader, query.clone(), VecDeque::new(), journaled.clone())?;
+            Ok(Box::new(rows) as WorkerOf<'_, Vec<Row>>)
+        })?);
+        Ok(true)
+    }
+
+    /// Finds what `take` takes of a topic's rows; nothing once other threads go on.
     fn find<T>(&mut self, take: impl Fn(&mut Walk) -> Option<T>) -> Result<Option<T>, StoreError> {
         loop {
             // Most rows are ready.
@@ -168,7 +218,11 @@ impl<'r> Rows<'r> {
                 return Ok(Some(row));
             }
             let Some(mut walk) = self.walk.take() else {
+                if self.begun >= self.alone && self.start_threads()? {
+                    return Ok(None);
+                }
                 let Some(Recorded { topic, number }) = self.topics.pop_front() else { return Ok(None) };
+                self.begun += 1;
                 self.walk = Some(self.begin(number, topic)?);
                 continue;
             };
@@ -334,6 +388,23 @@ impl<'r> Rows<'r> {
 
     fn load(&mut self, source: &Source) -> Result<Read, StoreError> {
         self.chunks.read(&self.reader.index, source)
+    }
+}
+
+impl Worker for Rows<'_> {
+    type Part = Vec<Row>;
+
+    fn begin(&mut self, group: Vec<Recorded>) {
+        self.topics.extend(group);
+    }
+
+    fn part(&mut self) -> Result<Option<Vec<Row>>, StoreError> {
+        let part = self.by_ref().take(PART_ROWS).collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(part).filter(|part| !part.is_empty()))
+    }
+
+    fn damaged(&self) -> u64 {
+        self.chunks.damaged()
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) enum Source {
     Head(Arc<Column>),
     /// In a chunk, with what it says of itself.
     Chunk(ChunkRow, Summary),
+    /// In the index, a day of few samples; and in a day file.
+    Few(Arc<ChunkRow>, Box<Chunk>),
     /// In a day file, an hour of them.
     Hour(Arc<ChunkRow>, Part),
     /// In a day file, all of a day.
@@ -24,7 +26,10 @@ pub(super) enum Source {
 impl Source {
     fn new(row: ChunkRow) -> Self {
         if row.day.is_some() {
-            return Self::Day(Arc::new(row));
+            return match parts::chunk(&row.summary) {
+                Some(chunk) => Self::Few(Arc::new(row), Box::new(chunk)),
+                None => Self::Day(Arc::new(row)),
+            };
         }
         let summary = Summary::get(&mut Cursor::new(&row.summary)).unwrap_or_default();
         Self::Chunk(row, summary)
@@ -67,7 +72,7 @@ impl Source {
         match self {
             Self::Chunk(row, _) => Span { first: row.first, last: row.last },
             Self::Hour(_, part) => part.span,
-            Self::Day(row) => Span { first: row.first, last: row.last },
+            Self::Few(row, _) | Self::Day(row) => Span { first: row.first, last: row.last },
             Self::Head(column) => {
                 let (first, last) = column.ends().unwrap_or_default();
                 Span { first, last }
@@ -80,6 +85,7 @@ impl Source {
         match self {
             Self::Head(_) | Self::Day(_) => None,
             Self::Chunk(_, summary) => Some(summary),
+            Self::Few(_, chunk) => Some(&chunk.summary),
             Self::Hour(_, part) => Some(&part.summary),
         }
     }
@@ -89,7 +95,7 @@ impl Source {
         match self {
             Self::Head(_) => None,
             Self::Chunk(row, _) => Some((row, row.samples)),
-            Self::Day(row) => Some((row, row.samples)),
+            Self::Few(row, _) | Self::Day(row) => Some((row, row.samples)),
             Self::Hour(row, part) => Some((row, (part.end - part.start) as u64)),
         }
     }
@@ -172,6 +178,10 @@ impl Loader {
         match source {
             Source::Head(column) => Ok(Loaded::Column(Arc::clone(column))),
             Source::Chunk(row, _) => self.chunk(row),
+            // What is damaged in the index is in the day file still.
+            Source::Few(row, chunk) => {
+                chunk.samples().map_or_else(|_| self.chunk(row), |column| Ok(Loaded::Column(Arc::new(column))))
+            }
             Source::Day(row) => self.chunk(row),
             Source::Hour(row, part) => self.hour(row, part),
         }
@@ -233,7 +243,7 @@ impl Loader {
             };
             self.day_file = Some((number, opened));
         }
-        let Some((_, file)) = &self.day_file else { return Ok(None) };
+        let Some((_, file)) = &mut self.day_file else { return Ok(None) };
         let halves = |offset: u64| (u32::try_from(offset >> 32), u32::try_from(offset & u64::from(u32::MAX)));
         let (Ok(group), Ok(first)) = halves(row.extent.offset) else { return Ok(None) };
         let [before, rows] = [samples.start, samples.len()].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
@@ -245,7 +255,7 @@ impl Loader {
 ///
 /// # Errors
 /// The file failed.
-pub(crate) fn read_part(file: &DayFile, place: DayPlace) -> Result<Result<Column, String>, StoreError> {
+pub(crate) fn read_part(file: &mut DayFile, place: DayPlace) -> Result<Result<Column, String>, StoreError> {
     match file.read(place) {
         Ok(fields) => {
             let tieline_store::Fields { times, kinds, qualities, floats, integers, blobs } = fields;

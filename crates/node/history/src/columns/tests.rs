@@ -1,5 +1,6 @@
 //! The store against a list of samples that computes every answer naively.
 
+mod many;
 mod rules;
 
 use super::live::Live;

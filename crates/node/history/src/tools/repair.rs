@@ -310,7 +310,7 @@ fn enter_day(
         Some(file) => file.topics(PIECE_SAMPLES).map(|topics| Some((file, topics))),
         None => Ok(None),
     });
-    let (file, topics) = match opened {
+    let (mut file, topics) = match opened {
         Ok(Some(opened)) => opened,
         Ok(None) => return Ok(()),
         Err(FileError::Damaged(what)) => {
@@ -324,7 +324,7 @@ fn enter_day(
     let mut rows = Vec::new();
     for (topic_name, place) in topics {
         let read = match Topic::new(&topic_name) {
-            Ok(topic) => read_part(&file, place)?.map(|column| (topic, column)),
+            Ok(topic) => read_part(&mut file, place)?.map(|column| (topic, column)),
             Err(error) => Err(error.to_string()),
         };
         let ends = read.as_ref().ok().and_then(|(_, column)| column.ends());
