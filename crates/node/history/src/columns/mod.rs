@@ -30,6 +30,7 @@ pub(crate) mod state_rows;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod walk;
 
 use crate::store::{
     ByRules, Deleting, Deletion, Entry, Migration, Progress, Retained, Retention, Size, Store, StoreError,
