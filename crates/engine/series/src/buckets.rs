@@ -309,7 +309,14 @@ impl<T> Buckets<T> {
 
     /// Adds samples, which are sorted and behind all that was added. Those outside the frame are left out.
     pub fn add_samples(&mut self, column: &Column) {
-        for mut stretch in column.stretches() {
+        self.add_samples_from(column, 0);
+    }
+
+    /// The same, without the first `skipped` ones.
+    pub fn add_samples_from(&mut self, column: &Column, mut skipped: usize) {
+        for whole in column.stretches() {
+            let (left_out, mut stretch) = whole.split_at(skipped.min(whole.times.len()));
+            skipped -= left_out.times.len();
             while let Some(first) = stretch.times.first() {
                 let first = Timestamp::from_micros(*first);
                 let before = self.frame.bucket(first).is_none() && first < self.frame.to;

@@ -52,7 +52,10 @@ pub struct Sealed {
 
 #[derive(Debug)]
 struct Head {
-    column: Column,
+    /// Shared with those who read it: it is copied when a sample comes meanwhile.
+    column: Arc<Column>,
+    /// Whether each sample came later than the one before: it is as [`Column::settle`] leaves it.
+    is_settled: bool,
     origin: Origin,
     /// The times of its earliest and latest sample in microseconds.
     earliest: i64,
@@ -61,8 +64,22 @@ struct Head {
 
 impl Head {
     /// What it takes in memory.
-    const fn bytes(&self) -> usize {
-        size_of::<(u32, Box<Self>, Self)>() + self.column.bytes()
+    fn bytes(&self) -> usize {
+        size_of::<(u32, Box<Self>, Self, Column)>() + self.column.bytes()
+    }
+
+    /// Its samples in order; those before the time may be among them.
+    fn settled_from(&self, time: Timestamp) -> Arc<Column> {
+        if self.is_settled { Arc::clone(&self.column) } else { Arc::new(self.column.settled_from(time)) }
+    }
+
+    fn into_settled(self) -> Arc<Column> {
+        if self.is_settled {
+            return self.column;
+        }
+        let mut column = Arc::unwrap_or_clone(self.column);
+        column.settle();
+        Arc::new(column)
     }
 }
 
@@ -101,15 +118,18 @@ impl Heads {
         let bytes = &mut self.bytes;
         let head = self.open.entry(topic).or_insert_with(|| {
             let origin = Origin { first: sequence, last: sequence };
-            let head = Box::new(Head { column: Column::default(), origin, earliest: time, latest: time });
+            let column = Arc::new(Column::default());
+            let head = Box::new(Head { column, is_settled: true, origin, earliest: time, latest: time });
             *bytes += head.bytes();
             head
         });
         let before = head.bytes();
-        head.column.push(sample);
+        head.is_settled &= head.column.is_empty() || time > head.latest;
+        Arc::make_mut(&mut head.column).push(sample);
         head.origin.last = sequence;
         (head.earliest, head.latest) = (head.earliest.min(time), head.latest.max(time));
-        *bytes += head.bytes() - before;
+        // A copy may have less room than what it was made of.
+        *bytes = *bytes + head.bytes() - before;
         if head.column.len() >= self.limits.samples_max {
             self.seal(topic);
         }
@@ -170,8 +190,8 @@ impl Heads {
         open.chain(self.sealed.iter().skip(count).map(|sealed| sealed.origin.first)).min()
     }
 
-    /// The samples of a topic from a time on, in order of time each, the column that came first in front. Sealed ones are whole where
-    /// they have any.
+    /// The samples of a topic from a time on, in order of time each, the column that came first in front. A column that has any may have
+    /// earlier ones, too: it is not copied.
     #[must_use]
     pub fn columns(&self, topic: u32, from: Timestamp) -> Vec<Arc<Column>> {
         let mut columns = Vec::new();
@@ -181,7 +201,7 @@ impl Heads {
             columns.extend(of_topic.map(|sealed| Arc::clone(&sealed.column)));
         }
         if let Some(head) = self.open.get(&topic).filter(|head| head.latest >= from.micros()) {
-            columns.push(Arc::new(head.column.settled_from(from)));
+            columns.push(head.settled_from(from));
         }
         columns
     }
@@ -198,11 +218,8 @@ impl Heads {
             }
         }
         for topic in topics {
-            if let Some(head) = self.open.get(topic).filter(|head| head.column.reaches_back_to(time)) {
-                found
-                    .entry(*topic)
-                    .or_default()
-                    .push(Arc::new(head.column.settled_from(Timestamp::from_micros(i64::MIN))));
+            if let Some(head) = self.open.get(topic).filter(|head| head.earliest <= time.micros()) {
+                found.entry(*topic).or_default().push(head.settled_from(Timestamp::from_micros(i64::MIN)));
             }
         }
         found
@@ -211,7 +228,7 @@ impl Heads {
     /// The samples of all topics, head by head.
     pub fn all(&self) -> impl Iterator<Item = (u32, &Column)> {
         let sealed = self.sealed.iter().map(|sealed| (sealed.topic, &*sealed.column));
-        sealed.chain(self.open.iter().map(|(topic, head)| (*topic, &head.column)))
+        sealed.chain(self.open.iter().map(|(topic, head)| (*topic, &*head.column)))
     }
 
     /// What all heads take in memory, in bytes.
@@ -237,11 +254,10 @@ impl Heads {
     fn seal(&mut self, topic: u32) {
         let Some(head) = self.open.remove(&topic) else { return };
         self.bytes -= head.bytes();
-        let Head { mut column, origin, .. } = *head;
-        column.settle();
+        let (origin, column) = (head.origin, head.into_settled());
         self.bytes_sealed += column.bytes();
         *self.sealed_of.entry(topic).or_insert(0) += 1;
-        self.sealed.push_back(Sealed { topic, column: Arc::new(column), origin });
+        self.sealed.push_back(Sealed { topic, column, origin });
     }
 }
 

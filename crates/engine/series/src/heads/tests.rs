@@ -52,6 +52,8 @@ proptest! {
         // By topic: what is not durable, with its sequence.
         let mut expect: BTreeMap<u32, Numbered> = BTreeMap::new();
         let mut sequence = 0;
+        // What a reader has does not change.
+        let mut held: Vec<(Arc<Column>, Column)> = Vec::new();
         for step in steps {
             match step {
                 Step::Push(topic, seconds) => {
@@ -70,10 +72,12 @@ proptest! {
                 }
                 Step::SealAll => heads.seal_all(),
             }
+            prop_assert!(held.iter().all(|(column, copy)| **column == *copy));
             prop_assert_eq!(heads.oldest(), expect.values().map(|samples| samples[0].0).min());
             for ((topic, samples), from) in expect.iter().zip([i64::MIN, 0, 20, 50, 80].into_iter().cycle()) {
                 let from = if from == i64::MIN { Timestamp::from_micros(from) } else { sample(from, 0).time };
                 let columns = heads.columns(*topic, from);
+                held = columns.iter().map(|column| (Arc::clone(column), Column::clone(column))).collect();
                 let mut found: Column = columns.iter().flat_map(|column| column.iter().collect::<Vec<_>>()).collect();
                 found.settle();
                 let mut all: Column = samples.iter().map(|(_, sample)| sample.clone()).collect();

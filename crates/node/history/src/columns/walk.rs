@@ -98,12 +98,7 @@ impl Walk {
     fn take_shown(&mut self, Marked { column, marks }: Marked) {
         match &mut self.out {
             Out::Buckets { buckets, .. } => {
-                let start = column.count_before(self.from);
-                if start == 0 {
-                    buckets.add_samples(&column);
-                } else {
-                    buckets.add_samples(&column.range(start..column.len()));
-                }
+                buckets.add_samples_from(&column, column.count_before(self.from));
             }
             Out::Samples { ready, marks: of_ready, .. } => {
                 let (start, end) = (column.count_before(self.from), column.count_before(self.to));
