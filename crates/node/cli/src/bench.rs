@@ -54,13 +54,19 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             let rows = history::stages::run(points, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::stages::COLUMNS, shape(json))?;
         }
-        BenchVerb::History { points, growth: true, json, .. } => {
+        BenchVerb::History { points, growth: true, svg, json, .. } => {
             let rows = history::growth::run(points as u64, history::growth::TOPICS, &Progress::new(true))?;
+            if let Some(folder) = svg {
+                history::save_growth(&rows, &folder)?;
+            }
             write_rows(&mut stdout(), &rows, history::growth::COLUMNS, shape(json))?;
         }
-        BenchVerb::History { points, rounds, clients, json, .. } if !clients.is_empty() => {
+        BenchVerb::History { points, rounds, clients, svg, json, .. } if !clients.is_empty() => {
             let options = history::clients::Options { points, rounds, clients };
             let rows = history::clients::run(&options, &Progress::new(true))?;
+            if let Some(folder) = svg {
+                history::save_clients(&rows, &folder)?;
+            }
             write_rows(&mut stdout(), &rows, history::clients::COLUMNS, shape(json))?;
         }
         BenchVerb::History { points, rounds, sync_delay, svg, json, .. } => {

@@ -21,7 +21,7 @@ use crate::report::Progress;
 use crate::rounds::{Side, median, median_ratio, number, short, take_turns};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use delayed::DelayedFiles;
-pub use draw::save_curves;
+pub use draw::{save_clients, save_curves, save_growth};
 use hdrhistogram::Histogram;
 use plain::PlainFile;
 use serde::Serialize;

@@ -102,19 +102,19 @@ pub enum BenchVerb {
         #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "databases")]
         only: Vec<String>,
         /// Disks whose syncs take longer by so many milliseconds, as a list, in place of the disk as it is
-        #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = milliseconds, conflicts_with_all = ["queries", "databases"])]
+        #[arg(long, value_name = "MS", value_delimiter = ',', value_parser = milliseconds, conflicts_with_all = ["queries", "databases"], group = "drawn")]
         sync_delay: Vec<Duration>,
         /// Processor time of a point in each stage, in place of the other rows
         #[arg(long, conflicts_with_all = ["queries", "databases", "sync_delay"])]
         stages: bool,
         /// One history that grows to so many points, asked at 10^6, 10^7 ... points, in place of the other rows
-        #[arg(long, conflicts_with_all = ["queries", "databases", "sync_delay", "stages"])]
+        #[arg(long, conflicts_with_all = ["queries", "databases", "sync_delay", "stages"], group = "drawn")]
         growth: bool,
         /// A day of so many topics, here and in SQLite, DuckDB and VictoriaMetrics, in place of the other rows
         #[arg(long, value_name = "TOPICS", value_parser = some, conflicts_with_all = ["queries", "databases", "sync_delay", "stages", "growth"])]
         peers: Option<usize>,
         /// Points of MQTT clients, until they are acknowledged and can be queried, in place of the other rows
-        #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = some, conflicts_with_all = ["queries", "databases", "sync_delay", "stages", "growth", "peers"])]
+        #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = some, conflicts_with_all = ["queries", "databases", "sync_delay", "stages", "growth", "peers"], group = "drawn")]
         clients: Vec<usize>,
         /// Days of each topic
         #[arg(long, default_value_t = 1, requires = "queries")]
@@ -122,8 +122,8 @@ pub enum BenchVerb {
         /// Seconds from a value of a topic to the next, a part of an hour
         #[arg(long, default_value_t = 1, requires = "queries", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
         every: u64,
-        /// Draw the rows of `--sync-delay` into this folder
-        #[arg(long, value_name = "FOLDER", requires = "sync_delay")]
+        /// Draw the rows of `--sync-delay`, `--clients` or `--growth` into this folder
+        #[arg(long, value_name = "FOLDER", requires = "drawn")]
         svg: Option<PathBuf>,
         /// Print one JSON array
         #[arg(long)]
