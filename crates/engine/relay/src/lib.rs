@@ -53,8 +53,8 @@ pub use batch::{
 pub use call::{CALL_BYTES_MAX, CallAnswer, CallOutcome, SiteCall};
 pub use clock_offset::{ClockOffset, Offset};
 pub use events::{
-    EVENT_BYTES_MAX, EVENTS_BYTES_MAX, Event, EventAnswer, EventBatch, EventClass, EventInbox, EventMessage, EventOutbox, EventOutcome,
-    FILTERS_MAX, InboxStats, Interest, OutboxLimits, OutboxStats,
+    EVENT_BYTES_MAX, EVENTS_BYTES_MAX, Event, EventAnswer, EventBatch, EventClass, EventInbox, EventMessage,
+    EventOutbox, EventOutcome, FILTERS_MAX, InboxStats, Interest, OutboxLimits, OutboxStats,
 };
 pub use lead::{Lead, LeadAction, LeadEvent, LeadLimits, Lease, LeaseError, Reason};
 pub use pace::PaceLimits;

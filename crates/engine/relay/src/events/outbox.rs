@@ -247,9 +247,7 @@ impl EventOutbox {
     /// All that waits, and what has no answer.
     #[cfg(test)]
     pub(super) fn all(&self) -> impl Iterator<Item = &Event> {
-        self.queues
-            .iter()
-            .flat_map(|queue| queue.waiting.iter().chain(queue.out.iter().flat_map(|out| &out.events)))
+        self.queues.iter().flat_map(|queue| queue.waiting.iter().chain(queue.out.iter().flat_map(|out| &out.events)))
     }
 
     fn queue_of(&mut self, id: u64) -> Option<&mut Queue> {

@@ -9,7 +9,18 @@ use tieline_core::Instant;
 fn event(name: &str, class: EventClass, qos: u8) -> Event {
     let (properties, payload) = (Bytes::new(), Bytes::copy_from_slice(name.as_bytes()));
     let topic = Topic::new(&format!("alarms/{name}")).unwrap();
-    Event { source: "".into(), run: 0, number: 0, class, qos, retain: false, is_state: false, topic, properties, payload }
+    Event {
+        source: "".into(),
+        run: 0,
+        number: 0,
+        class,
+        qos,
+        retain: false,
+        is_state: false,
+        topic,
+        properties,
+        payload,
+    }
 }
 
 fn at(ms: u64) -> Instant {
@@ -129,7 +140,12 @@ fn each_event_is_taken_once_whatever_comes_late() {
     check(1, 8, false, false);
     check(2, 2, false, true);
     assert_eq!(inbox.stats(), InboxStats { taken: 5, repeated: 4, refused: 0 });
-    let batch = |to| EventBatch { run: 1, to, class: EventClass::Bulk, events: Vec::from([Event { number: 1, ..event("y", EventClass::Bulk, 1) }]) };
+    let batch = |to| EventBatch {
+        run: 1,
+        to,
+        class: EventClass::Bulk,
+        events: Vec::from([Event { number: 1, ..event("y", EventClass::Bulk, 1) }]),
+    };
     assert_eq!(inbox.handle_batch(Some(&north), batch(8)).0, EventAnswer { outcome: EventOutcome::OtherRun, run: 9 });
     for (site, expect) in [("south", 1), ("west", 0)] {
         assert_eq!(inbox.handle_batch(Some(&site.into()), batch(9)).1.len(), expect, "{site}");

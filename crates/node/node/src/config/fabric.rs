@@ -4,8 +4,9 @@ use super::Config;
 use super::parse;
 use super::reader::{Document, Expected, Section};
 use super::settings::{
-    CENTRE_EVENTS_BYTES_MAX, CENTRE_EVENTS_KEEP, CENTRE_REQUESTS_MAX, CENTRE_SILENCE, CENTRE_SITE_BYTES_MAX, CENTRE_SITES_MAX,
-    CLUSTER_SILENCE, CLUSTER_STREAM_BYTES_MAX, FABRIC_CLOCK_OFFSET_MAX, SITE_EVENTS_BYTES_MAX, SITE_WAITING_BYTES_MAX,
+    CENTRE_EVENTS_BYTES_MAX, CENTRE_EVENTS_KEEP, CENTRE_REQUESTS_MAX, CENTRE_SILENCE, CENTRE_SITE_BYTES_MAX,
+    CENTRE_SITES_MAX, CLUSTER_SILENCE, CLUSTER_STREAM_BYTES_MAX, FABRIC_CLOCK_OFFSET_MAX, SITE_EVENTS_BYTES_MAX,
+    SITE_WAITING_BYTES_MAX,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -366,7 +367,11 @@ fn read_name(value: &DeValue<'_>) -> Result<String, Expected> {
 fn read_share(value: &DeValue<'_>) -> Result<Vec<Filter>, Expected> {
     let filters = parse::filters(value)?;
     let is_own = filters.iter().all(|filter| !filter.starts_with('$'));
-    if is_own { Ok(filters) } else { Err("filters of topics that do not begin with $, as in [\"alarms/#\"]".to_owned()) }
+    if is_own {
+        Ok(filters)
+    } else {
+        Err("filters of topics that do not begin with $, as in [\"alarms/#\"]".to_owned())
+    }
 }
 
 fn read_commands(value: &DeValue<'_>) -> Result<SiteCommands, Expected> {
@@ -418,6 +423,8 @@ mod tests {
         let site = config.site.unwrap();
         assert_eq!((site.name.as_str(), site.topics.len(), site.waiting_bytes_max), ("north", 0, 8 << 30));
         assert_eq!((site.commands, site.command_topics.len()), (SiteCommands::None, 0));
+        // Nothing is shared that was not said.
+        assert_eq!((site.share.len(), site.events_bytes_max), (0, 4 << 20));
         let text =
             "[fabric]\nservers=['tls://a:1','tls://b']\ncredentials_file='n.creds'\nauthorities='ca.pem'\n[centre]\n";
         let config = read(text).unwrap();
@@ -459,6 +466,10 @@ mod tests {
         check(&format!("{SERVER}[site]\n[site.fabric]\n[centre]\n"), "site.fabric.servers");
         check(&format!("{SERVER}[site]\nname='a/b'\n"), "site.name");
         check(&format!("{SERVER}[site]\ncommands='all'\n"), "\"operate\"");
+        check(&format!("{SERVER}[site]\nshare=['a/#','$sites/#']\n"), "do not begin with $");
+        let above = "[site.fabric]\nservers=['nats://b:2']\n";
+        check(&format!("{SERVER}[centre]\n[site]\nshare=['a']\n{above}"), "through one centre");
+        check(&format!("{SERVER}[centre]\nevents_keep='1s'\n"), "centre.events_keep");
         check(&format!("{SERVER}[centre]\nprefix='sites'\n"), "ends with /");
         check(&format!("{SERVER}[centre]\nprefix='$sites/'\n"), "ends with /");
         check(&format!("{SERVER}[site]\n[history]\nenabled=false\n"), "history.enabled");
