@@ -3,6 +3,8 @@
 import pytest
 from bus import Sub, publish
 from nats_peer import SERVER
+from node import Node
+from test_joining import Centre
 from test_sites import Server, centre_of, folder, restart, row_of, site_of, wait_for_site
 from waiting import until
 
@@ -162,3 +164,28 @@ def test_a_site_reads_what_the_rules_of_the_centre_give_it(tmp_path, server):
                 publish(north, "alarms/1", "5")
                 by_role.wait("$sites/north/alarms/1", payload=5)
                 assert 4 not in payloads(by_role, "$sites/north/weather/now")
+
+
+def test_sites_that_joined_by_token_share_and_a_revoked_one_receives_nothing(tmp_path):
+    centre = Centre(folder(tmp_path, "centre"))
+    try:
+        for name in ("north", "south"):
+            centre.joined(name)
+            settings = centre.folder / name / "fabric" / "joined.toml"
+            settings.write_text(settings.read_text().replace("[site]\n", '[site]\nshare = ["alarms/#"]\n'))
+        nodes = [Node(folder(tmp_path, name), data=centre.folder / name) for name in ("north", "south")]
+        with nodes[0] as north, nodes[1] as south, Sub(south, "$sites/north/alarms/#", qos=1) as there:
+            wait_for_asked(north, 1)
+            publish(north, "alarms/pump", "1")
+            there.wait("$sites/north/alarms/pump", payload=1)
+            centre.site("revoke", "south")
+            until(lambda: south.request("/v1/status")[1]["site"]["state"] == "away", south.process.said)
+            publish(north, "alarms/pump", "2")
+
+            def waits():
+                return row_of(centre.node, "south")["events"]["waiting"] == 1
+
+            until(waits, lambda: f"{row_of(centre.node, 'south')}\n{centre.node.process.said()}")
+            assert payloads(there, "$sites/north/alarms/pump") == [1]
+    finally:
+        centre.stop()

@@ -25,8 +25,9 @@ const TICK: Duration = Duration::from_millis(50);
 const TELL_EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 /// How long an answer may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// A centre that has just started takes no messages until its sites have said what they want.
-const SETTLE: Duration = Duration::from_secs(2);
+/// A centre takes no messages for so long after it was asked first: until then its sites say what they want. One that asked the process
+/// before waits for the answer first.
+const SETTLE: Duration = Duration::from_secs(5);
 /// How often the state of links is published.
 const SHOW_EVERY: Duration = Duration::from_secs(5);
 /// Sites of which a site takes messages.
@@ -49,7 +50,8 @@ pub struct Exchange {
     board: Arc<SitesBoard>,
     links: BTreeMap<EventPeer, EventLink>,
     inbox: EventInbox,
-    began: Instant,
+    /// When the first request came.
+    began: Option<Instant>,
     shown_at: Instant,
 }
 
@@ -61,9 +63,9 @@ impl Exchange {
         (mut inputs, mut requests): (mpsc::Receiver<EventInput>, mpsc::Receiver<Request>),
         reports: mpsc::Sender<I>,
     ) {
-        let began = clock.now().mono;
+        let shown_at = clock.now().mono;
         let inbox = EventInbox::new(board.run(), SOURCES_MAX);
-        let mut exchange = Self { side, board, links: BTreeMap::new(), inbox, began, shown_at: began };
+        let mut exchange = Self { side, board, links: BTreeMap::new(), inbox, began: None, shown_at };
         let mut calls: FuturesUnordered<Call> = FuturesUnordered::new();
         let mut tick = tokio::time::interval(TICK);
         loop {
@@ -152,6 +154,7 @@ impl Exchange {
                 Some(Arc::clone(self.board.centre()?.sites.get_key_value(site.as_str())?.0))
             }
         };
+        let settled = *self.began.get_or_insert(now) + SETTLE;
         let run = self.board.run();
         let answer = |outcome| EventAnswer { outcome, run };
         match EventMessage::parse(&request.body) {
@@ -161,9 +164,7 @@ impl Exchange {
                 }
                 Some(answer(EventOutcome::Taken))
             }
-            Ok(EventMessage::Batch(_)) if peer.is_some() && now.since(self.began) < SETTLE => {
-                Some(answer(EventOutcome::Later))
-            }
+            Ok(EventMessage::Batch(_)) if peer.is_some() && now < settled => Some(answer(EventOutcome::Later)),
             Ok(EventMessage::Batch(batch)) => Some(self.take_batch(now, peer, batch, news)),
             Err(error) => {
                 tracing::warn!(%error, site = peer.as_deref(), "messages of other sites cannot be read");
