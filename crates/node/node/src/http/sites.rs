@@ -65,7 +65,7 @@ struct SiteShown {
 
 /// Messages between sites on one link, since the start of this node
 #[derive(JsonSchema, Serialize)]
-#[schemars(rename = "Events")]
+#[schemars(rename = "SiteMessages")]
 struct EventsShown {
     /// Filters that are asked of the other end
     wanted: usize,
