@@ -190,6 +190,9 @@ proptest! {
     }
 }
 
+/// Batches with their numbers, by when they come and in which order they were sent.
+type OnWay = BTreeMap<(u64, u64), (u64, Vec<u8>)>;
+
 /// A centre that ends and starts again between a source and a site, over links that lose, hold back and double.
 struct World {
     random: Random,
@@ -198,7 +201,7 @@ struct World {
     hub: (u64, EventInbox, EventOutbox),
     site: EventInbox,
     /// Messages on their way, by when they come: to the hub, to the site.
-    on_way: [BTreeMap<(u64, u64), (u64, Vec<u8>)>; 2],
+    on_way: [OnWay; 2],
     sequence: u64,
     received: BTreeMap<EventClass, Vec<u64>>,
     published: u64,
@@ -303,7 +306,7 @@ impl World {
             if !is_calm && self.chance(30) {
                 self.publish();
             }
-            if !is_calm && self.random.next() % 500 == 0 {
+            if !is_calm && self.random.next().is_multiple_of(500) {
                 self.end_hub();
             }
             self.transmit(is_calm);
