@@ -125,25 +125,26 @@ def test_wrong_and_expired_tokens_are_refused(centre):
 
 def test_a_site_reaches_its_own_subjects_alone(centre):
     first, second = centre.client(centre.joined("s1")), centre.client(centre.joined("s2"))
-    own = [f"tl.s1.{rest}" for rest in ("up.live", "up.backfill", "up.bulk", "t.a.b", "join.key")]
+    own = [f"tl.s1.{rest}" for rest in ("up.live", "up.backfill", "up.bulk", "up.events", "t.a.b", "join.key")]
     assert first.publish(*own) == []
-    assert first.subscribe("tl.s1.call.x", "tl.s1.t.>", "_INBOX_s1.>", "_INBOX_s1.a.b") == []
+    assert first.subscribe("tl.s1.call.x", "tl.s1.call.events", "tl.s1.t.>", "_INBOX_s1.>", "_INBOX_s1.a.b") == []
 
     # By name, as a site that knows all others would try it: 100 attempts.
     foreign = [
         f"tl.{site}.{rest}"
         for site in ("s2", "S1", "s1%2E", "centre", "s", "s10", "s1%00")
-        for rest in ("up.live", "up.backfill", "call.x", "t.a", "join.key", "x.y")
+        for rest in ("up.live", "up.events", "call.events", "t.a", "join.key", "x.y")
     ]
     foreign += ["_INBOX_s2.a", "_INBOX_centre.a", "_INBOX.a", "$SYS.REQ.USER.AUTH", "$JS.API.INFO", "$KV.x.y", "tl.s1", "tl"]
     assert len(foreign) == 50
     assert first.publish(*foreign) == foreign
     assert first.subscribe(*foreign) == foreign
-    wild = [">", "tl.>", "tl.*.up.*", "tl.*.call.x", "tl.*.t.>", "_INBOX_*.>", "_INBOX_s2.>", "*.s2.>", "$SYS.>", "*"]
+    wild = [">", "tl.>", "tl.*.up.*", "tl.*.call.*", "tl.*.t.>", "_INBOX_*.>", "_INBOX_s2.>", "*.s2.>", "$SYS.>", "*"]
     assert first.subscribe(*wild) == wild
 
     # Of its own subjects a site hears its calls, and does not make them; what goes up only the centre hears.
-    assert first.publish("tl.s1.call.command", "tl.s1.call.set") == ["tl.s1.call.command", "tl.s1.call.set"]
+    own_calls = [f"tl.s1.call.{name}" for name in ("command", "set", "events")]
+    assert first.publish(*own_calls) == own_calls
     assert first.subscribe("tl.s1.up.live", "tl.s1.join.key") == ["tl.s1.up.live", "tl.s1.join.key"]
     metrics = centre.node.metrics()
     assert "tieline_joining_up 1" in metrics and 'tieline_joining_connections_total{outcome="admitted"}' in metrics

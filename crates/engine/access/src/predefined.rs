@@ -6,7 +6,7 @@
 
 use crate::{Role, Rule};
 
-const READ_ALL: [&str; 3] = ["allow read #", "allow read $SYS/#", "allow read $replay/#"];
+const READ_ALL: [&str; 4] = ["allow read #", "allow read $SYS/#", "allow read $replay/#", "allow read $sites/#"];
 
 /// Their names and rules.
 pub const IEC_ROLES: [(&str, &[&str]); 7] = [
@@ -17,6 +17,7 @@ pub const IEC_ROLES: [(&str, &[&str]); 7] = [
             "allow read #",
             "allow read $SYS/#",
             "allow read $replay/#",
+            "allow read $sites/#",
             "allow command #",
             "allow publish reply/{client}/#",
         ],
@@ -27,6 +28,7 @@ pub const IEC_ROLES: [(&str, &[&str]); 7] = [
             "allow read #",
             "allow read $SYS/#",
             "allow read $replay/#",
+            "allow read $sites/#",
             "allow publish $replay/#",
             "allow publish #",
             "allow admin #",
@@ -35,7 +37,10 @@ pub const IEC_ROLES: [(&str, &[&str]); 7] = [
             "allow admin $config",
         ],
     ),
-    ("INSTALLER", &["allow read #", "allow read $SYS/#", "allow read $replay/#", "allow publish #"]),
+    (
+        "INSTALLER",
+        &["allow read #", "allow read $SYS/#", "allow read $replay/#", "allow read $sites/#", "allow publish #"],
+    ),
     ("SECADM", &["allow read $SYS/#", "allow read $access/#", "allow admin $access/#"]),
     ("SECAUD", &["allow read $SYS/#", "allow read $access/#", "allow read $audit/#"]),
     ("RBACMNT", &["allow read $SYS/#", "allow read $access/#", "allow admin $access/roles"]),

@@ -18,12 +18,18 @@
 //! and answers with the mark; an [`Upward`] goes on from the number after the mark whenever it is in doubt. So each record is stored
 //! once, whatever is lost, doubled, delayed or killed in between. A record that a site no longer has is named as lost, and counted.
 //!
+//! # Events
+//!
+//! An [`EventOutbox`] has what programs published for the other end of a link, by urgency and within a limit; an [`EventInbox`] takes each
+//! event once, however often it comes. They keep nothing over a restart.
+//!
 //! # Leading
 //!
 //! [`Lead`] decides by heartbeats and a lease which node leads, and in which term; [`Writer`] appends what that node decides to a
 //! stream, and ends when the stream has a higher term.
 //!
-//! Read first: `batch.rs`, `answer.rs` and `call.rs` (the formats), then `upward/mod.rs`, `receiver.rs`, `lead.rs`, `writer.rs`.
+//! Read first: `batch.rs`, `answer.rs` and `call.rs` (the formats), then `upward/mod.rs`, `receiver.rs`, `lead.rs`, `writer.rs`;
+//! `events/mod.rs`, `events/outbox.rs`.
 #![no_std]
 extern crate alloc;
 
@@ -31,6 +37,7 @@ mod answer;
 mod batch;
 mod call;
 mod clock_offset;
+mod events;
 mod lead;
 mod pace;
 mod random;
@@ -45,6 +52,10 @@ pub use batch::{
 };
 pub use call::{CALL_BYTES_MAX, CallAnswer, CallOutcome, SiteCall};
 pub use clock_offset::{ClockOffset, Offset};
+pub use events::{
+    EVENT_BYTES_MAX, EVENTS_BYTES_MAX, Event, EventAnswer, EventBatch, EventClass, EventInbox, EventMessage,
+    EventOutbox, EventOutcome, FILTERS_MAX, InboxStats, Interest, OutboxLimits, OutboxStats,
+};
 pub use lead::{Lead, LeadAction, LeadEvent, LeadLimits, Lease, LeaseError, Reason};
 pub use pace::PaceLimits;
 pub use receiver::{Part, Receiver, ReceiverLimits, ReceiverStats, Reply};

@@ -216,6 +216,12 @@ impl Tree {
         self.counts.stored
     }
 
+    /// How urgent a topic is, whether or not it has a value.
+    #[must_use]
+    pub fn lane(&self, topic: TopicId) -> Lane {
+        self.slot(topic).map_or_else(Lane::default, |slot| slot.lane)
+    }
+
     /// The number of a topic that the tree remembers, with or without a value.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<TopicId> {

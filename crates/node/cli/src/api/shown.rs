@@ -113,12 +113,22 @@ fn centre(answer: &Json) -> String {
     if !site.is_null() {
         let waiting = count(whole(&site["waiting"]), "record");
         let lost = if whole(&site["lost"]) > 0 { format!(", {} lost", site["lost"]) } else { String::new() };
-        told.push(format!("{}; {waiting} waiting{lost}, as site {}", link(site), plain(&site["name"])));
+        let name = plain(&site["name"]);
+        told.push(format!("{}; {waiting} waiting{lost}, as site {name}{}", link(site), messages(&site["events"])));
     }
     if !centre.is_null() {
         told.push(format!("{}; {}, {} away", link(centre), count(whole(&centre["sites"]), "site"), centre["away"]));
     }
     told.join("; centre ")
+}
+
+/// Messages for other sites that wait or are lost; nothing where there are none.
+fn messages(events: &Json) -> String {
+    let (waiting, lost) = (whole(&events["waiting"]), whole(&events["lost"]));
+    let some = |number: usize, word: &str| {
+        if number > 0 { format!("; {} {word}", count(number, "message")) } else { String::new() }
+    };
+    format!("{}{}", some(waiting, "waiting"), some(lost, "lost"))
 }
 
 /// Who leads a core; nothing of a node that is in none.
@@ -302,7 +312,9 @@ pub(super) fn sites(all: &[Json], mut out: Out<'_>) -> io::Result<()> {
         let of = |name: &str| plain(&site[name]);
         let (lag, offset) = (seconds(&site["lag_s"], 1), seconds(&site["clock_offset_s"], 3));
         let state = if site["doubled"] == true { format!("{}, two nodes", of("state")) } else { of("state") };
-        [of("name"), state, of("since"), lag, of("waiting"), of("lost"), offset, of("records"), behind(&site["behind"])]
+        let events = events(&site["events"]);
+        let behind = behind(&site["behind"]);
+        [of("name"), state, of("since"), lag, of("waiting"), of("lost"), offset, of("records"), events, behind]
     };
     let head = [
         ("site", Align::Left),
@@ -313,9 +325,23 @@ pub(super) fn sites(all: &[Json], mut out: Out<'_>) -> io::Result<()> {
         ("lost", Align::Right),
         ("clock offset", Align::Right),
         ("records", Align::Right),
+        ("messages", Align::Left),
         ("behind", Align::Left),
     ];
     write(head, &all.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
+/// Messages between sites, as far as the site wants some or is asked for some.
+fn events(events: &Json) -> String {
+    let (wants, shares) = (whole(&events["asked"]), whole(&events["wanted"]));
+    let (waiting, lost) = (whole(&events["waiting"]), whole(&events["lost"]));
+    if wants + shares + waiting + lost == 0 {
+        return String::new();
+    }
+    let mut told = vec![format!("wants {wants}, asked for {shares}")];
+    told.extend((waiting > 0).then(|| format!("{waiting} waiting")));
+    told.extend((lost > 0).then(|| format!("{lost} lost")));
+    told.join(", ")
 }
 
 /// What is behind a site that is a centre; nothing of another one.

@@ -16,6 +16,10 @@ use tieline_core::{Filter, Instant, Now, Timestamp};
 const REFUSED_KINDS_MAX: usize = 32;
 const DENIED_KINDS_MAX: usize = 256;
 
+/// What the users that stand for sites begin with, and the role of sites that have no such user.
+const SITE_PREFIX: &str = "site:";
+const SITES_ROLE: &str = "sites";
+
 /// Decides which topics a user may read.
 #[derive(Clone, Debug)]
 pub struct ReadFilter {
@@ -330,6 +334,18 @@ impl Guard {
         Rc::new(DeliveryFilter::new(ReadFilter::new(rules, user, "")))
     }
 
+    /// The same for a site: its rules are those of the user `site:NAME`, or else those of the role `sites`.
+    #[must_use]
+    pub fn read_filter_of_site(&self, site: &str) -> ReadFilter {
+        let policy = self.sessions.policy();
+        let user = format!("{SITE_PREFIX}{site}");
+        let rules = match policy.user(&user) {
+            Some(_) => policy.rules_of(&user),
+            None => Some(Arc::new(policy.compile([SITES_ROLE]))),
+        };
+        ReadFilter::new(rules.unwrap_or_else(|| Arc::new(Rules::new(Vec::new()))), site, "")
+    }
+
     /// Whether a user who is not connected may do something to a topic, as the files of users and roles say.
     #[must_use]
     pub fn user_may(&self, user: &str, client: &str, verb: Verb, topic: &str) -> bool {
@@ -471,6 +487,27 @@ mod tests {
         // What depends on the name is asked with each.
         assert_eq!(both(serials.fresh(), "notes/anna/x"), [true, false]);
         assert_eq!(both(serials.fresh(), "notes/ben/x"), [false, true]);
+    }
+
+    #[test]
+    fn a_site_reads_by_its_own_user_or_by_the_role_of_all_sites() {
+        let role = |name, rule| tieline_access::Role::parse(name, [rule]).unwrap();
+        let roles = || [role("sites", "allow read $sites/+/for/{user}"), role("near", "allow read $sites/north/#")];
+        let out = User { disabled: true, ..User::new("site:out", ["near"]) };
+        let policy = Policy::new(roles(), [User::new("site:south", ["near"]), out]).unwrap();
+        let guard = Guard::of(Arc::new(policy), Limits::default());
+        let check = |site: &str, topic: &str, expect: bool| {
+            assert_eq!(guard.read_filter_of_site(site).allows(topic), expect, "{site} {topic}");
+        };
+        check("south", "$sites/north/a", true);
+        check("south", "$sites/west/for/south", false);
+        check("west", "$sites/north/a", false);
+        check("west", "$sites/north/for/west", true);
+        check("west", "$sites/north/for/south", false);
+        check("out", "$sites/north/a", false);
+        // Without rules about sites, none reads anything.
+        let guard = Guard::of(Arc::new(Policy::new([], [User::new("south", ["VIEWER"])]).unwrap()), Limits::default());
+        assert!(!guard.read_filter_of_site("south").allows("$sites/north/a"));
     }
 
     #[test]

@@ -85,6 +85,9 @@ impl Bus {
             Change::Passed => {}
         }
         let source = self.deriving.is_some().then(|| message.topic.clone());
+        if self.site_events.is_some() {
+            self.share_message(applied.topic, &message, qos, retain);
+        }
         let outgoing = match origin {
             Origin::Client(_) => Outgoing::published(message, qos, retain),
             Origin::Upstream(_) => Outgoing::passed_on(message, retain),

@@ -137,6 +137,9 @@ impl Bus {
         }
         self.forget_value(now, applied.topic, topic);
         self.note(now, topic, &applied, &gone, None);
+        if self.site_events.is_some() {
+            self.share_value((topic, applied.topic), &gone, true);
+        }
         self.derive(now, topic, &gone);
         let Self { tree, subscribers, .. } = self;
         tree.matches(applied.topic).for_each(None, |to| {

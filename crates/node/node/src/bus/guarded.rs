@@ -130,6 +130,7 @@ impl Bus {
     /// Other users and roles hold, from this moment on: for deliveries on their way to sessions, too.
     pub fn replace_policy(&mut self, now: Now, policy: Arc<Policy>) {
         let users = policy.users().count();
+        self.forget_rights_of_sites();
         let Some(guard) = self.guard.as_deref_mut() else { return };
         let is_revoked = |(key, subscriber): (usize, &Subscriber)| match subscriber {
             Subscriber::Away(away) => away.user().filter(|user| guard.is_revoked(&policy, user)).map(|_| key),

@@ -262,10 +262,13 @@ impl Bus {
 
     /// Asks the upstream for what clients have subscribed since.
     pub(super) fn ask_upstream(&mut self, now: Now) {
-        if self.mirrors.is_empty() {
+        if self.mirrors.is_empty() && self.site_events.is_none() {
             return;
         }
         for (filter, is_first) in self.tree.take_told() {
+            if let Some(events) = self.site_events.as_deref_mut() {
+                events.filter_changed(&filter, is_first);
+            }
             for mirror in &mut self.mirrors {
                 match is_first {
                     true => mirror.want(&filter),
@@ -273,6 +276,7 @@ impl Bus {
                 }
             }
         }
+        self.tell_interest(now);
         for up in self.upstreams() {
             let Some(mirror) = self.mirrors.get_mut(up) else { return };
             mirror.wants.handle_timeout(now.mono);

@@ -116,6 +116,8 @@ impl Bus {
                 SitesNews::System(topic, body) => self.apply_node(now, topic, body, true),
                 SitesNews::CallEnded { ticket, end } => self.end_site_call(now, ticket, end),
                 SitesNews::Asked(call) => self.take_call_of_centre(now, call),
+                SitesNews::Events(events) => self.take_events(now, events),
+                SitesNews::EventsWanted { by, filters, is_again } => self.take_interest(by, filters, is_again),
             }
         }
         self.work.notify_one();
@@ -124,6 +126,9 @@ impl Bus {
     fn site_changed(&mut self, now: Now, site: Arc<str>, is_up: bool) {
         let Some(sites) = self.sites.as_deref_mut() else { return };
         let before = sites.up.insert(Arc::clone(&site), is_up);
+        if let Some(events) = self.site_events.as_deref_mut().filter(|_| before.is_none()) {
+            events.add_site(Arc::clone(&site));
+        }
         let (word, quality) = if is_up { ("up", Quality::GOOD) } else { ("away", Quality::AWAY) };
         if let Ok(topic) = Topic::new(&format!("$SYS/sites/{site}/state")) {
             let point = Point { value: Value::Text(word.into()), quality, time: now.utc };

@@ -126,6 +126,8 @@ pub struct Bus {
     pub(super) sites: Option<Box<super::JoinedSites>>,
     /// Calls to sites; what the centre of this node may do.
     pub(super) site_calls: Option<Box<super::SiteCalls>>,
+    /// Messages between sites.
+    pub(super) site_events: Option<Box<super::SiteEvents>>,
     pub(super) centre_rights: Option<super::CentreRights>,
     /// Threads that have the sockets of clients.
     pub(super) sockets: Rc<SocketShards>,
@@ -177,6 +179,7 @@ impl Bus {
             mirrors: Vec::new(),
             sites: None,
             site_calls: None,
+            site_events: None,
             centre_rights: None,
             sockets: Rc::default(),
             rate: Rate::default(),
@@ -270,6 +273,9 @@ impl Bus {
                 }
                 self.deltas.update(applied, self.tree.replaced(), &body);
                 self.note(now, &topic, &applied, &body, None);
+                if self.site_events.is_some() {
+                    self.share_value((&topic, applied.topic), &body, retain);
+                }
                 if !self.tree.matches(applied.topic).is_empty() {
                     let outgoing = Outgoing::of_node(topic, &body, now.mono, retain);
                     self.send(now, applied, outgoing, None);

@@ -4,8 +4,9 @@ use super::Config;
 use super::parse;
 use super::reader::{Document, Expected, Section};
 use super::settings::{
-    CENTRE_REQUESTS_MAX, CENTRE_SILENCE, CENTRE_SITE_BYTES_MAX, CENTRE_SITES_MAX, CLUSTER_SILENCE,
-    CLUSTER_STREAM_BYTES_MAX, FABRIC_CLOCK_OFFSET_MAX, SITE_WAITING_BYTES_MAX,
+    CENTRE_EVENTS_BYTES_MAX, CENTRE_EVENTS_KEEP, CENTRE_REQUESTS_MAX, CENTRE_SILENCE, CENTRE_SITE_BYTES_MAX,
+    CENTRE_SITES_MAX, CLUSTER_SILENCE, CLUSTER_STREAM_BYTES_MAX, FABRIC_CLOCK_OFFSET_MAX, SITE_EVENTS_BYTES_MAX,
+    SITE_WAITING_BYTES_MAX,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -98,6 +99,10 @@ pub struct SiteConfig {
     pub commands: SiteCommands,
     /// Topics that it may do that with; empty: all.
     pub command_topics: Vec<Filter>,
+    /// Messages of these topics may be read at the centre and at its other sites as they are published; empty: none.
+    pub share: Vec<Filter>,
+    /// Bytes of messages that wait for the centre.
+    pub events_bytes_max: usize,
     /// How the servers of the centre are reached, where they are not those of [`FabricConfig`] of the node: it is a centre itself.
     pub fabric: Option<FabricConfig>,
 }
@@ -134,6 +139,10 @@ pub struct CentreConfig {
     pub requests_max: usize,
     /// A site that says nothing for so long is away.
     pub silence: Duration,
+    /// Bytes of messages of other sites that wait for one site.
+    pub events_bytes_max: usize,
+    /// How long messages wait for a site that is away.
+    pub events_keep: Duration,
     /// Addresses of the servers that sites are told when they join; none: those of [`FabricConfig`].
     pub join_servers: Option<Vec<String>>,
     /// The file of the authorities that sites are given; none: that of [`FabricConfig`], if there is one.
@@ -188,6 +197,11 @@ pub(super) fn read_joined(
     if !has_centre && site.as_ref().is_some_and(|site| site.fabric.is_some()) {
         let found = "[site.fabric] in a node that is no centre".to_owned();
         doc.report(root.value_at("site"), "site.fabric", found, "[fabric] with these keys".to_owned());
+    }
+    if has_centre && site.as_ref().is_some_and(|site| !site.share.is_empty()) {
+        let found = "site.share in a node that is a centre".to_owned();
+        let expected = "no site.share: messages of sites go through one centre, and no further".to_owned();
+        doc.report(root.value_at("site"), "site.share", found, expected);
     }
     if has_centre && is_same {
         let found = "[site] and [centre] in one node, at the same servers as the same user".to_owned();
@@ -306,13 +320,16 @@ fn read_site(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, node: &s
     let waiting_bytes_max = SITE_WAITING_BYTES_MAX.read(&mut s, doc);
     let commands = s.or(doc, "commands", SiteCommands::default(), read_commands);
     let command_topics = s.or(doc, "command_topics", Vec::new(), parse::filters);
+    let share = s.or(doc, "share", Vec::new(), read_share);
+    let events_bytes_max = SITE_EVENTS_BYTES_MAX.read_size(&mut s, doc);
     let has_own = s.has("fabric");
     let fabric = if has_own { read_fabric(s.section(doc, "fabric"), doc, folder) } else { None };
     s.finish(doc);
     if has_own && fabric.is_none() {
         return None;
     }
-    Some(SiteConfig { name: name?, topics, waiting_bytes_max, commands, command_topics, fabric })
+    let name = name?;
+    Some(SiteConfig { name, topics, waiting_bytes_max, commands, command_topics, share, events_bytes_max, fabric })
 }
 
 fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> CentreConfig {
@@ -325,6 +342,8 @@ fn read_centre(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Cen
         site_bytes_max: CENTRE_SITE_BYTES_MAX.read_size(&mut s, doc),
         requests_max: CENTRE_REQUESTS_MAX.read_size(&mut s, doc),
         silence: CENTRE_SILENCE.read(&mut s, doc),
+        events_bytes_max: CENTRE_EVENTS_BYTES_MAX.read_size(&mut s, doc),
+        events_keep: CENTRE_EVENTS_KEEP.read(&mut s, doc),
         join_servers,
         join_authorities,
     };
@@ -342,6 +361,17 @@ pub fn is_site_name(name: &str) -> bool {
 fn read_name(value: &DeValue<'_>) -> Result<String, Expected> {
     let name = parse::text(value)?;
     if is_site_name(&name) { Ok(name) } else { Err(NAME.to_owned()) }
+}
+
+/// What begins with `$` stays at its node: so what other sites have shared goes nowhere.
+fn read_share(value: &DeValue<'_>) -> Result<Vec<Filter>, Expected> {
+    let filters = parse::filters(value)?;
+    let is_own = filters.iter().all(|filter| !filter.starts_with('$'));
+    if is_own {
+        Ok(filters)
+    } else {
+        Err("filters of topics that do not begin with $, as in [\"alarms/#\"]".to_owned())
+    }
 }
 
 fn read_commands(value: &DeValue<'_>) -> Result<SiteCommands, Expected> {
@@ -393,6 +423,8 @@ mod tests {
         let site = config.site.unwrap();
         assert_eq!((site.name.as_str(), site.topics.len(), site.waiting_bytes_max), ("north", 0, 8 << 30));
         assert_eq!((site.commands, site.command_topics.len()), (SiteCommands::None, 0));
+        // Nothing is shared that was not said.
+        assert_eq!((site.share.len(), site.events_bytes_max), (0, 4 << 20));
         let text =
             "[fabric]\nservers=['tls://a:1','tls://b']\ncredentials_file='n.creds'\nauthorities='ca.pem'\n[centre]\n";
         let config = read(text).unwrap();
@@ -434,6 +466,10 @@ mod tests {
         check(&format!("{SERVER}[site]\n[site.fabric]\n[centre]\n"), "site.fabric.servers");
         check(&format!("{SERVER}[site]\nname='a/b'\n"), "site.name");
         check(&format!("{SERVER}[site]\ncommands='all'\n"), "\"operate\"");
+        check(&format!("{SERVER}[site]\nshare=['a/#','$sites/#']\n"), "do not begin with $");
+        let above = "[site.fabric]\nservers=['nats://b:2']\n";
+        check(&format!("{SERVER}[centre]\n[site]\nshare=['a']\n{above}"), "through one centre");
+        check(&format!("{SERVER}[centre]\nevents_keep='1s'\n"), "centre.events_keep");
         check(&format!("{SERVER}[centre]\nprefix='sites'\n"), "ends with /");
         check(&format!("{SERVER}[centre]\nprefix='$sites/'\n"), "ends with /");
         check(&format!("{SERVER}[site]\n[history]\nenabled=false\n"), "history.enabled");

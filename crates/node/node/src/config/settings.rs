@@ -117,6 +117,8 @@ pub const EDGE_SILENCE: Span = Span::new("silence", 10_000, 2000, 600_000);
 pub const FABRIC_CLOCK_OFFSET_MAX: Span = Span::new("clock_offset_max", 1000, 10, 3_600_000);
 /// `site.waiting_bytes_max`.
 pub const SITE_WAITING_BYTES_MAX: Size = Size::new("waiting_bytes_max", 8 << 30, 1 << 20, 1 << 50);
+/// `site.events_bytes_max`.
+pub const SITE_EVENTS_BYTES_MAX: Size = Size::new("events_bytes_max", 4 << 20, 64 << 10, 256 << 20);
 /// `cluster.stream_bytes_max`.
 pub const CLUSTER_STREAM_BYTES_MAX: Size = Size::new("stream_bytes_max", 2 << 30, 64 << 20, 1 << 50);
 /// `cluster.silence`.
@@ -129,6 +131,10 @@ pub const CENTRE_SITE_BYTES_MAX: Size = Size::new("site_bytes_max", 4 << 20, 2 <
 pub const CENTRE_REQUESTS_MAX: Count = Count::new("requests_max", 4096, 16, 65_536);
 /// `centre.silence`.
 pub const CENTRE_SILENCE: Span = Span::new("silence", 10_000, 3000, 600_000);
+/// `centre.events_bytes_max`.
+pub const CENTRE_EVENTS_BYTES_MAX: Size = Size::new("events_bytes_max", 4 << 20, 64 << 10, 256 << 20);
+/// `centre.events_keep`.
+pub const CENTRE_EVENTS_KEEP: Span = Span::new("events_keep", 86_400_000, 10_000, 2_592_000_000);
 /// `command.timeout`.
 pub const COMMAND_TIMEOUT: Span = Span::new("timeout", 10_000, 100, 300_000);
 /// `command.queue_max`.

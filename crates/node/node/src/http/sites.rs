@@ -4,8 +4,9 @@ use super::App;
 use super::authorization::Authenticated;
 use super::body::Answer;
 use super::problem::Problem;
-use crate::bus::SiteCallsSeen;
-use crate::sites::{Behind, CentreSeen, FabricLink, SiteRow, SiteSeen};
+use crate::bus::{SiteCallsSeen, SiteEventsSeen};
+use crate::sites::{Behind, CentreSeen, FabricLink, SiteRow, SiteSeen, SitesBoard};
+use crate::sites::{EventPeer, EventsSeen};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +15,8 @@ use tieline_access::Verb;
 use tieline_core::{Instant, Timestamp};
 use tieline_service::exposition::Exposition;
 
+/// Sites that are named in `/healthz` for one reason.
+const SHOWN_MAX: usize = 10;
 /// Sites with a series of their own in `/metrics`; the others are in the sums alone.
 const LABELS_MAX: usize = 1000;
 
@@ -57,6 +60,30 @@ struct SiteShown {
     /// Sites behind it, as it says; absent where it is no centre
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<BehindShown>,
+    events: EventsShown,
+}
+
+/// Messages between sites on one link, since the start of this node
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "SiteMessages")]
+struct EventsShown {
+    /// Filters that are asked of the other end
+    wanted: usize,
+    /// Filters that the other end asks for
+    asked: usize,
+    /// Messages that wait for the other end
+    waiting: usize,
+    waiting_bytes: usize,
+    /// Messages that the other end has taken
+    sent: u64,
+    /// Messages that it will never get
+    lost: u64,
+    /// Messages with QoS 0 that were published while it was away
+    not_kept: u64,
+    /// Messages that came from it
+    received: u64,
+    /// Messages that came once more, and were left out
+    repeated: u64,
 }
 
 /// Sites behind a site
@@ -92,6 +119,7 @@ pub(super) struct LinkShown {
     lost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     clock_offset_s: Option<f64>,
+    events: EventsShown,
 }
 
 /// A centre
@@ -115,11 +143,16 @@ pub async fn list(authenticated: Authenticated) -> Result<Answer<SiteList>, Prob
     let authorized = authenticated.must(Verb::Read, "$SYS/sites").await?;
     let seen = authorized.app.about.sites.centre().unwrap_or_default();
     let now = authorized.app.about.clock.now().mono;
-    let prefix = authorized.app.about.sites.prefix().unwrap_or_default();
-    Ok(Answer(SiteList { sites: seen.sites.iter().map(|(name, row)| shown(now, prefix, (name, row))).collect() }))
+    let board = &authorized.app.about.sites;
+    let prefix = board.prefix().unwrap_or_default();
+    let sites = seen.sites.iter().map(|(name, row)| {
+        let events = board.events(&Some(std::sync::Arc::clone(name)));
+        shown(now, prefix, (name, row), events)
+    });
+    Ok(Answer(SiteList { sites: sites.collect() }))
 }
 
-fn shown(now: Instant, prefix: &str, (name, row): (&str, &SiteRow)) -> SiteShown {
+fn shown(now: Instant, prefix: &str, (name, row): (&str, &SiteRow), events: EventsSeen) -> SiteShown {
     SiteShown {
         name: name.to_owned(),
         state: if row.is_up { "up" } else { "away" },
@@ -134,7 +167,13 @@ fn shown(now: Instant, prefix: &str, (name, row): (&str, &SiteRow)) -> SiteShown
         round_trip_s: row.round_trip.map(|time| time.as_secs_f64()),
         doubled: row.runs.is_doubled(now),
         behind: row.behind.as_ref().map(|behind| behind_of(&format!("{prefix}{name}/"), behind)),
+        events: events_of(events),
     }
+}
+
+const fn events_of(seen: EventsSeen) -> EventsShown {
+    let EventsSeen { wanted, asked, waiting, waiting_bytes, sent, lost, not_kept, received, repeated } = seen;
+    EventsShown { wanted, asked, waiting, waiting_bytes, sent, lost, not_kept, received, repeated }
 }
 
 fn behind_of(above: &str, behind: &Behind) -> BehindShown {
@@ -157,6 +196,7 @@ pub(super) fn link_of(app: &App) -> Option<LinkShown> {
         waiting: seen.waiting,
         lost: seen.lost,
         clock_offset_s: seen.clock_offset.map(|(micros, _)| seconds(micros)),
+        events: events_of(app.about.sites.events(&None)),
     })
 }
 
@@ -192,8 +232,15 @@ pub(super) fn trouble(app: &App) -> Vec<String> {
         if site.lost > 0 {
             found.push(format!("site: {} records are lost to the centre", site.lost));
         }
+        let lost = app.about.sites.events(&None).lost;
+        if lost > 0 {
+            found.push(format!("site: {lost} messages for other sites are lost since the start of this node"));
+        }
     }
     if let Some(centre) = app.about.sites.centre() {
+        for (site, lost) in lost_events(&app.about.sites, &centre) {
+            found.push(format!("centre: {lost} messages for the site {site} are lost since the start of this node"));
+        }
         match &centre.link {
             FabricLink::Up => {}
             FabricLink::Connecting => found.push("centre: the servers have not answered yet".to_owned()),
@@ -225,6 +272,13 @@ pub(super) fn trouble(app: &App) -> Vec<String> {
     found
 }
 
+/// Sites that will never get some messages of others.
+fn lost_events(board: &SitesBoard, centre: &CentreSeen) -> Vec<(String, u64)> {
+    let lost = |site: &EventPeer| board.events(site).lost;
+    let sites = centre.sites.keys().map(|site| (site.to_string(), lost(&Some(std::sync::Arc::clone(site)))));
+    sites.filter(|(_, lost)| *lost > 0).take(SHOWN_MAX).collect()
+}
+
 /// What the bus has of sites.
 pub(super) struct SitesOnBus {
     /// Topics that have values of sites, and values of sites that were left out.
@@ -232,6 +286,8 @@ pub(super) struct SitesOnBus {
     pub(super) to_sites: Option<SiteCallsSeen>,
     /// Calls of the centre that were taken, and others.
     pub(super) of_centre: Option<(u64, u64)>,
+    /// Messages between sites.
+    pub(super) events: Option<SiteEventsSeen>,
 }
 
 pub(super) fn metrics(e: &mut Exposition, app: &App, seen: &SitesOnBus) {
@@ -247,6 +303,9 @@ pub(super) fn metrics(e: &mut Exposition, app: &App, seen: &SitesOnBus) {
         let outcomes = [("answered", calls.answered), ("refused", calls.refused), ("unknown", calls.unknown)];
         e.labelled(("tieline_centre_calls_total", "Calls to sites by outcome.", "counter"), "outcome", outcomes);
         e.gauge("tieline_centre_calls_waiting", "Calls to sites that wait for answers.", calls.waiting);
+    }
+    if let Some(events) = seen.events {
+        event_metrics(e, app, &events);
     }
     if let Some(joining) = &app.joining {
         let counts = &joining.counts;
@@ -266,6 +325,42 @@ pub(super) fn metrics(e: &mut Exposition, app: &App, seen: &SitesOnBus) {
         e.gauge("tieline_centre_topics", "Topics that have values of sites.", topics);
         let words = "Values of sites left out because the topic is this node's own.";
         e.counter("tieline_centre_own_topics_total", words, own);
+    }
+}
+
+/// Messages between sites: those of the bus, and those of each link.
+fn event_metrics(e: &mut Exposition, app: &App, seen: &SiteEventsSeen) {
+    let filters = "Filters below $sites/ that clients of this node have.";
+    e.gauge("tieline_site_events_filters", filters, seen.filters);
+    e.gauge("tieline_site_events_topics", "Last values of other sites below $sites/.", seen.topics);
+    e.counter("tieline_site_events_published_total", "Messages of other sites that were published here.", seen.shown);
+    let outcomes = [("full", seen.full), ("denied", seen.denied), ("left_out", seen.left_out)];
+    e.labelled(
+        ("tieline_site_events_dropped_total", "Messages between sites that went no further, by cause.", "counter"),
+        "cause",
+        outcomes,
+    );
+    let board = &app.about.sites;
+    let sites = board.centre().map(|centre| centre.sites.into_keys().map(Some).collect::<Vec<_>>());
+    let peers = board.site().map(|_| None).into_iter().chain(sites.into_iter().flatten().take(LABELS_MAX));
+    let links: Vec<(String, EventsSeen)> =
+        peers.map(|peer: EventPeer| (peer.as_deref().unwrap_or("centre").to_owned(), board.events(&peer))).collect();
+    type Figure = (&'static str, &'static str, &'static str, fn(&EventsSeen) -> f64);
+    let figures: [Figure; 9] = [
+        ("tieline_site_events_wanted", "Filters asked of the other end.", "gauge", |seen| seen.wanted as f64),
+        ("tieline_site_events_asked", "Filters that the other end asks for.", "gauge", |seen| seen.asked as f64),
+        ("tieline_site_events_waiting", "Messages that wait for the other end.", "gauge", |seen| seen.waiting as f64),
+        ("tieline_site_events_waiting_bytes", "Their bytes.", "gauge", |seen| seen.waiting_bytes as f64),
+        ("tieline_site_events_sent_total", "Messages that the other end took.", "counter", |seen| seen.sent as f64),
+        ("tieline_site_events_lost_total", "Messages that it will never get.", "counter", |seen| seen.lost as f64),
+        ("tieline_site_events_not_kept_total", "Messages with QoS 0 while it was away.", "counter", |seen| {
+            seen.not_kept as f64
+        }),
+        ("tieline_site_events_received_total", "Messages that came from it.", "counter", |seen| seen.received as f64),
+        ("tieline_site_events_repeated_total", "Messages that came once more.", "counter", |seen| seen.repeated as f64),
+    ];
+    for (name, help, kind, of) in figures {
+        e.labelled((name, help, kind), "peer", links.iter().map(|(peer, seen)| (peer, of(seen))));
     }
 }
 

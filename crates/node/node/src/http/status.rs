@@ -109,6 +109,7 @@ impl Seen {
                 topics: bus.site_topics(),
                 to_sites: bus.site_calls(),
                 of_centre: bus.calls_of_centre(),
+                events: bus.site_events(),
             },
             sockets: bus.socket_shards(),
             states: devices

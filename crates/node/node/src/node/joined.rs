@@ -1,10 +1,10 @@
 //! The part of a node that is joined to others as a site or as the centre, where it is.
 
 use super::StartError;
-use crate::bus::{Bus, BusHandle, CentreRights, JoinedSites, SiteCalls, way_to_sites};
+use crate::bus::{Bus, BusHandle, CentreRights, JoinedSites, SiteCalls, SiteEvents, way_to_sites};
 use crate::config::{Config, FabricConfig};
 use crate::history::Joined;
-use crate::sites::{CallToSite, Role, SitesBoard, SitesParts, SitesThread};
+use crate::sites::{CallToSite, EventInput, Role, SitesBoard, SitesParts, SitesThread, way_of_events};
 use std::path::Path;
 use std::sync::Arc;
 use tieline_history::{HistorySource, SITES_FOLDER};
@@ -25,17 +25,22 @@ struct OneRole {
     parts: SitesParts,
     joined: Joined,
     calls: mpsc::Sender<CallToSite>,
+    events: mpsc::Sender<EventInput>,
 }
 
 /// What the bus has of it.
 pub(super) struct JoinedOnBus {
     sites: Option<(JoinedSites, SiteCalls)>,
     rights: Option<CentreRights>,
+    events: Option<SiteEvents>,
 }
 
 impl JoinedOnBus {
     pub(super) fn put(self, bus: &mut Bus) {
-        let Self { sites, rights } = self;
+        let Self { sites, rights, events } = self;
+        if let Some(events) = events {
+            bus.set_site_events(events);
+        }
         if let Some((sites, calls)) = sites {
             bus.set_sites(sites);
             bus.set_site_calls(calls);
@@ -67,12 +72,16 @@ impl JoinedParts {
 
     /// What the bus has of it.
     pub(super) fn on_bus(&self) -> JoinedOnBus {
-        let mut on_bus = JoinedOnBus { sites: None, rights: None };
-        for OneRole { parts, calls, .. } in &self.0 {
+        let mut on_bus = JoinedOnBus { sites: None, rights: None, events: None };
+        for OneRole { parts, calls, events, .. } in &self.0 {
             match &parts.role {
-                Role::Site(site) => on_bus.rights = Some(CentreRights::of(site)),
+                Role::Site(site) => {
+                    on_bus.rights = Some(CentreRights::of(site));
+                    on_bus.events.get_or_insert_with(|| SiteEvents::of_site(&site.share, events.clone()));
+                }
                 Role::Centre(centre, _) => {
                     let sites = JoinedSites::new(centre.prefix.clone());
+                    on_bus.events = Some(SiteEvents::of_centre(events.clone()));
                     on_bus.sites = Some((sites, SiteCalls::new(calls.clone())));
                 }
             }
@@ -114,8 +123,9 @@ impl OneRole {
         let joined = Joined { opened: sender, is_held, kept_bytes, record_bytes };
         let source = HistorySource::new(folder);
         let folder = folder.join(SITES_FOLDER);
-        let (calls, asked) = way_to_sites();
-        let parts = SitesParts { fabric, role, folder, source, opened, calls: asked, board: Arc::clone(board), member };
-        Self { parts, joined, calls }
+        let ((calls, asked), (events, inputs)) = (way_to_sites(), way_of_events());
+        let board = Arc::clone(board);
+        let parts = SitesParts { fabric, role, folder, source, opened, calls: asked, events: inputs, board, member };
+        Self { parts, joined, calls, events }
     }
 }

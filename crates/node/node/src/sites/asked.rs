@@ -17,6 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 const GROUP: &str = "site";
 /// Calls that wait for answers.
 const CALLS_MAX: usize = 64;
+/// How the subject of messages of other sites ends: no name of a service has a point.
+const EVENTS_END: &str = ".events";
 /// How soon it is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -24,8 +26,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub async fn take_calls<I: From<SitesReport> + 'static>(
     clock: Clock,
     fabric: Fabric,
-    site: String,
-    board: Arc<SitesBoard>,
+    (site, board, events): (String, Arc<SitesBoard>, mpsc::Sender<Request>),
     reports: mpsc::Sender<I>,
 ) {
     let open = Rc::new(Cell::new(0));
@@ -34,6 +35,11 @@ pub async fn take_calls<I: From<SitesReport> + 'static>(
         match fabric.serve(&all, GROUP).await {
             Ok(mut service) => {
                 while let Some(request) = service.next().await {
+                    if request.subject.ends_with(EVENTS_END) {
+                        // What has no room has no answer, and comes again.
+                        let _ = events.try_send(request);
+                        continue;
+                    }
                     let now = clock.now();
                     let (board, reports, open) = (Arc::clone(&board), reports.clone(), Rc::clone(&open));
                     tokio::task::spawn_local(async move {

@@ -1,6 +1,7 @@
 //! What is shown of sites and the centre.
 
 use super::behind::Behind;
+use super::events::{EventPeer, EventsSeen};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -174,6 +175,8 @@ pub struct SitesBoard {
     run: OnceLock<u64>,
     /// The runs of the centres above, the nearest first.
     above: Mutex<Vec<u64>>,
+    /// The links of messages: that to the centre, and those to sites.
+    events: Mutex<BTreeMap<EventPeer, EventsSeen>>,
 }
 
 impl SitesBoard {
@@ -228,6 +231,17 @@ impl SitesBoard {
     #[must_use]
     pub fn is_of_site(&self, topic: &str) -> bool {
         self.prefix.get().is_some_and(|prefix| topic.starts_with(prefix.as_str()))
+    }
+
+    /// Shows links of messages.
+    pub fn set_events(&self, links: impl Iterator<Item = (EventPeer, EventsSeen)>) {
+        lock(&self.events).extend(links);
+    }
+
+    /// A link of messages: that to a site, or to the centre.
+    #[must_use]
+    pub fn events(&self, peer: &EventPeer) -> EventsSeen {
+        lock(&self.events).get(peer).copied().unwrap_or_default()
     }
 
     /// Shows a site.

@@ -2,6 +2,7 @@
 
 use super::board::{CentreSeen, SiteRow, SitesBoard};
 use super::calling::{SharedFabric, send_calls};
+use super::events::{Exchange, Side};
 use super::loaded::{load_marks, load_values};
 use super::marks::{self, Marks};
 use super::names::Names;
@@ -56,6 +57,11 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
     let shared = SharedFabric::default();
     let calls = std::mem::replace(&mut parts.calls, mpsc::channel(1).1);
     tokio::task::spawn_local(send_calls(shard.clock(), shared.clone(), calls, reports.clone()));
+    let events = std::mem::replace(&mut parts.events, mpsc::channel(1).1);
+    let (to_events, events_asked) = mpsc::channel(256);
+    let side = Side::Centre(config.events_bytes_max, config.events_keep);
+    let about = (shard.clock(), Arc::clone(&parts.board), shared.clone());
+    tokio::task::spawn_local(Exchange::run(side, about, (events, events_asked), reports.clone()));
     let Some((handle, feed)) = parts.opened.recv().await else { return };
     let path = parts.folder.join(MARKS);
     let (feed, marks) = load_marks(feed, &path).await;
@@ -64,7 +70,7 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
     centre.piece_bytes = if is_site { SITE_PIECE_BYTES } else { usize::MAX };
     let (requests, mut asked) = mpsc::channel(256);
     let (fabric, board) = ((parts.fabric.clone(), parts.member.clone()), Arc::clone(&parts.board));
-    tokio::task::spawn_local(serve(shard.clock(), fabric, board, requests, shared));
+    tokio::task::spawn_local(serve(shard.clock(), fabric, board, (requests, to_events), shared));
     let mut tick = tokio::time::interval(TICK);
     let mut storing: Option<LocalBoxFuture<'static, Done>> = None;
     loop {

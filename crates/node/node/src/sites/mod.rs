@@ -11,7 +11,7 @@
 //!
 //! Never: a decision about what continues or what is sent next (`tieline-relay` decides), a connection of its own (`tieline-fabric`).
 //!
-//! Read first: `numbers.rs`, `marks.rs`, then `site.rs` and `centre.rs`.
+//! Read first: `numbers.rs`, `marks.rs`, then `site.rs` and `centre.rs`; `events/mod.rs` for messages between sites.
 
 #[cfg(feature = "fabric")]
 mod asked;
@@ -26,6 +26,7 @@ mod calls;
 mod centre;
 #[cfg(feature = "fabric")]
 pub(crate) mod connect;
+mod events;
 #[cfg(feature = "fabric")]
 mod files;
 #[cfg(feature = "fabric")]
@@ -55,6 +56,8 @@ pub use behind::Behind;
 pub(crate) use standby::StandbyMarks;
 
 pub use board::{CentreSeen, FabricLink, SiteRow, SiteSeen, SitesBoard};
+pub use events::{EventInput, EventPeer, EventsSeen, way_of_events};
+
 pub use calls::{
     ANSWER_BYTES_MAX, CallOfCentre, CallToSite, CallVerb, START_WITHIN, SiteRequest, shown_here, with_topics,
 };
@@ -62,9 +65,10 @@ pub use calls::{
 use crate::config::{CentreConfig, FabricConfig, SiteConfig};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tieline_core::{Body, Refusal, Timestamp, Topic};
+use tieline_core::{Body, Filter, Refusal, Timestamp, Topic};
 use tieline_history::{HistoryHandle, HistorySource, JournalFeed};
 use tieline_net::{Clock, ShardThread};
+use tieline_relay::Event;
 use tokio::sync::mpsc;
 
 /// History, once it is open: where samples go in, and the journal.
@@ -113,6 +117,17 @@ pub enum SitesNews {
     },
     /// The centre of this site asks for something.
     Asked(CallOfCentre),
+    /// Messages of other sites.
+    Events(Vec<Event>),
+    /// What a site, or the centre, wants of what programs publish here.
+    EventsWanted {
+        /// Who wants it.
+        by: EventPeer,
+        /// All of it.
+        filters: Vec<Filter>,
+        /// Whether last values are wanted again.
+        is_again: bool,
+    },
 }
 
 /// Whether a node is a site or the centre; one that is both has two threads.
@@ -140,6 +155,8 @@ pub struct SitesParts {
     pub opened: mpsc::UnboundedReceiver<OpenedHistory>,
     /// Calls of a centre to its sites.
     pub calls: mpsc::Receiver<CallToSite>,
+    /// Messages between sites.
+    pub events: mpsc::Receiver<EventInput>,
     /// What is shown.
     pub board: Arc<SitesBoard>,
     /// The name of this node, where it is a member of a core.

@@ -3,6 +3,7 @@
 use super::board::{CentreSeen, FabricLink, SitesBoard};
 use super::calling::SharedFabric;
 use super::connect::connect;
+use super::events::SUBJECT as EVENTS;
 use super::told;
 use crate::config::FabricConfig;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub async fn serve(
     clock: Clock,
     (config, member): (FabricConfig, Option<String>),
     board: Arc<SitesBoard>,
-    requests: mpsc::Sender<Request>,
+    (requests, events): (mpsc::Sender<Request>, mpsc::Sender<Request>),
     shared: SharedFabric,
 ) {
     let group = member.map_or(GROUP.to_owned(), |name| format!("{GROUP}-{}", subject::token(&name)));
@@ -36,7 +37,7 @@ pub async fn serve(
     loop {
         let fabric = connect(&config, "centre", |why| show(FabricLink::Away(why))).await;
         *shared.borrow_mut() = Some(fabric.clone());
-        if let Err(error) = serve_over((&fabric, &group), &requests, &show).await {
+        if let Err(error) = serve_over((&fabric, &group), (&requests, &events), &show).await {
             tracing::warn!(%error, "sites cannot be served; it is tried again");
             show(FabricLink::Away(error.to_string()));
         }
@@ -49,14 +50,15 @@ pub async fn serve(
 
 async fn serve_over(
     (fabric, group): (&Fabric, &str),
-    requests: &mpsc::Sender<Request>,
+    (requests, events): (&mpsc::Sender<Request>, &mpsc::Sender<Request>),
     show: &impl Fn(FabricLink),
 ) -> Result<(), FabricError> {
     let [live, backfill, bulk] = Stream::ALL.map(Stream::name);
     let mut services = Vec::new();
-    for stream in [live, backfill, bulk, told::SUBJECT] {
-        services.push(fabric.serve(&subject::up_of_all(stream), group).await?);
+    for (stream, to) in [live, backfill, bulk, told::SUBJECT].map(|stream| (stream, requests)) {
+        services.push((fabric.serve(&subject::up_of_all(stream), group).await?, to.clone()));
     }
+    services.push((fabric.serve(&subject::up_of_all(EVENTS), group).await?, events.clone()));
     fabric.flush().await?;
     show(FabricLink::Up);
     tracing::info!("the centre takes what sites send");
@@ -71,13 +73,10 @@ async fn serve_over(
             });
         }
     };
-    let pumps = services.into_iter().map(|mut service| {
-        let requests = requests.clone();
-        async move {
-            while let Some(request) = service.next().await {
-                if requests.send(request).await.is_err() {
-                    return;
-                }
+    let pumps = services.into_iter().map(|(mut service, to)| async move {
+        while let Some(request) = service.next().await {
+            if to.send(request).await.is_err() {
+                return;
             }
         }
     });

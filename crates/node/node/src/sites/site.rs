@@ -6,7 +6,9 @@
 use super::asked::take_calls;
 use super::begun::{load, watch_journal};
 use super::board::{FabricLink, SiteSeen, SitesBoard};
+use super::calling::SharedFabric;
 use super::connect::{connect, is_away};
+use super::events::{Exchange, Side};
 use super::files;
 use super::numbers::Numbers;
 use super::selected::selected;
@@ -59,6 +61,11 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
 ) {
     let board = Arc::clone(&parts.board);
     board.set_site(SiteSeen { name: config.name.clone(), since: shard.now().utc, ..SiteSeen::default() });
+    let (shared, events) = (SharedFabric::default(), std::mem::replace(&mut parts.events, mpsc::channel(1).1));
+    let (to_events, asked) = mpsc::channel(64);
+    let side = Side::Site(config.name.clone(), config.events_bytes_max);
+    let about = (shard.clock(), Arc::clone(&board), shared.clone());
+    tokio::task::spawn_local(Exchange::run(side, about, (events, asked), reports.clone()));
     let Some((_, feed)) = parts.opened.recv().await else { return };
     let Some(mut site) = open(&shard, &parts, config, feed).await else { return };
     let (fabric, mut connected) = mpsc::channel(1);
@@ -83,7 +90,9 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
             Some(fabric) = connected.recv(), if site.fabric.is_none() => {
                 is_up = Some(fabric.is_up());
                 let (name, board) = (site.config.name.clone(), Arc::clone(&site.board));
-                tokio::task::spawn_local(take_calls(shard.clock(), fabric.clone(), name, board, reports.clone()));
+                *shared.borrow_mut() = Some(fabric.clone());
+                let about = (name, board, to_events.clone());
+                tokio::task::spawn_local(take_calls(shard.clock(), fabric.clone(), about, reports.clone()));
                 site.fabric = Some(fabric);
                 site.link_changed();
             }
