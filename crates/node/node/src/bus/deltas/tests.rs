@@ -155,10 +155,10 @@ fn clients_that_have_gone_leave_no_more_than_those_that_are_here() {
     let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
     tree.apply(Now::default(), Update { topic: name(0), body: body(1, 0) }, true).unwrap();
     let (set, _) = deltas.agree("point").unwrap();
-    let mut stays = deltas.follow(set, 17..=20);
+    let mut stays = deltas.follow(set, false, 17..=20);
     let view = tree.get(&name(0)).unwrap();
     for _ in 0..1000 {
-        let mut goes = deltas.follow(set, 17..=20);
+        let mut goes = deltas.follow(set, false, 17..=20);
         assert_eq!(
             deltas.since(&mut goes, &view, false).alias.map(|(alias, known)| (alias.get(), known)),
             Some((17, false))
@@ -174,11 +174,11 @@ fn numbers_that_come_again_are_nobody_elses() {
     let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
     tree.apply(Now::default(), Update { topic: name(0), body: body(1, 0) }, true).unwrap();
     let (set, _) = deltas.agree("point").unwrap();
-    let mut first = deltas.follow(set, 17..=20);
+    let mut first = deltas.follow(set, false, 17..=20);
     let view = tree.get(&name(0)).unwrap();
     deltas.since(&mut first, &view, false);
     deltas.last_number = u32::MAX;
-    let second = deltas.follow(set, 17..=20);
+    let second = deltas.follow(set, false, 17..=20);
     assert!(second.number != first.number && deltas.topics() == 0);
     assert!(deltas.since(&mut first, &view, false).alias.is_some_and(|(_, known)| !known));
 }
@@ -188,7 +188,7 @@ fn numbers_that_come_again_are_nobody_elses() {
 fn what_led_to_a_value_is_kept_until_the_last_was_told() {
     let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
     let (set, _) = deltas.agree("hunk").unwrap();
-    let [mut prompt, mut late] = [(); 2].map(|()| deltas.follow(set, 17..=20));
+    let [mut prompt, mut late] = [(); 2].map(|()| deltas.follow(set, false, 17..=20));
     for value in 0..3 {
         let body = body(value, 150);
         let applied = tree.apply(Now::default(), Update { topic: name(0), body: body.clone() }, true).unwrap();
