@@ -22,6 +22,7 @@ use super::upward::Tickets;
 use crate::config::{TopicPrefix, UpstreamConfig};
 use crate::edge::{EdgeHandle, EdgeInput, EdgeNews, EdgeReport, LinkState, Nodes};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Body, Filter, Instant, Now, Point, Quality, Timestamp, Topic, Update};
@@ -201,7 +202,7 @@ impl Bus {
             mirror.since = now.utc;
         }
         self.mirrors = mirrors;
-        (0..self.mirrors.len()).for_each(|up| self.publish_link(now, up));
+        self.upstreams().for_each(|up| self.publish_link(now, up));
     }
 
     /// Other views have other sources, or other topics are kept.
@@ -236,8 +237,8 @@ impl Bus {
 
     /// All upstreams.
     #[must_use]
-    pub fn upstreams(&self) -> Vec<usize> {
-        (0..self.mirrors.len()).collect()
+    pub const fn upstreams(&self) -> Range<usize> {
+        0..self.mirrors.len()
     }
 
     /// Whether the upstream of a topic has let this node in.

@@ -92,7 +92,7 @@ pub(super) async fn has_task(authorized: &Authorized, task: &str) -> Result<Opti
         return Ok(None);
     }
     let task = task.to_owned();
-    let look = move |bus: &mut Bus, _: Now| bus.devices_of(&task).is_empty().then(|| Above(bus.upstreams()));
+    let look = move |bus: &mut Bus, _: Now| bus.devices_of(&task).is_empty().then(|| Above(bus.upstreams().collect()));
     Ok(authorized.app.bus.ask_once(&authorized.share(), look).await?)
 }
 
