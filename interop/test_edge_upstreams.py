@@ -58,6 +58,13 @@ def test_the_topics_of_several_cores_are_side_by_side(tmp_path, cores):
             assert east.request("/v1/topics/plant/3")[1]["value"] == "from http"
             assert west.request("/v1/topics/plant/3")[0] == 404
             assert edge.request("/v1/topics/far/east/plant/3")[1]["value"] == "from http"
+            # Versions are those of the core that has the topic, and it decides.
+            for here, core, there in (("west/plant/2", west, "plant/2"), ("far/east/plant/3", east, "plant/3")):
+                version = core.request(f"/v1/topics/{there}")[1]["seq"]
+                until(lambda: edge.request(f"/v1/topics/{here}")[1]["seq"] == version, sub.said)
+                assert edge.set(here, "x", If_Match=f'"{version + 1}"')[0] == 412
+                assert edge.set(here, "conditional", If_Match=f'"{version}"')[0] == 200
+                assert core.request(f"/v1/topics/{there}")[1]["value"] == "conditional"
             # What is no upstream's is the edge's own.
             assert edge.set("far/east/other/1", "own")[0] == 200
             assert edge.request("/v1/topics/far/east/other/1")[1]["value"] == "own"

@@ -372,9 +372,84 @@ def test_what_clients_publish_goes_up_and_comes_back(core, edge):
     assert edge.set("plant/http", None, method="DELETE")[0] == 200
     assert core.request("/v1/topics/plant/http")[0] == 404
     assert edge.request("/v1/topics/plant/nothing")[0] == 404
-    # A condition on a version is refused: it is that of this node.
-    assert edge.set("plant/set", "x", If_Match='"1"')[0] == 422
-    assert core.request("/v1/topics/plant/set")[1]["value"] == "value 2"
+
+
+def seq(node, topic):
+    status, found = node.request(f"/v1/topics/{topic}")
+    assert status == 200, found
+    return found["seq"]
+
+
+def conditions(**pairs):
+    properties = Properties(PacketTypes.PUBLISH)
+    properties.UserProperty = [(f"tieline-if-{name}", text) for name, text in pairs.items()]
+    return properties
+
+
+def tagged(node, topic, **conditions):
+    """The status and the tag of a topic."""
+    return node.set(topic, None, "GET", **conditions)[:2]
+
+
+def test_versions_are_those_of_the_core_and_it_decides_on_conditions(tmp_path, core, edge):
+    """At an edge, and at an edge of it, with the answers of the core."""
+    for value in range(3):
+        publish(core, "plant/set", f"value {value}", "-r")
+    publish(core, "plant/1", point(1), "-r")
+    version = seq(core, "plant/set")
+    with Node(folder(tmp_path, "far"), more=edge_table(edge_of(edge))) as far, Paho(far) as paho:
+        wait_for_link(far, "up")
+        with Sub(edge, "plant/#"), Sub(far, "plant/#") as sub:
+            sub.wait("plant/set", payload="value 2")
+            sub.wait("plant/1", v=1)
+            for node in (edge, far):
+                assert seq(node, "plant/set") == version
+                assert tagged(node, "plant/set") == (200, f'"{version}"')
+                assert tagged(node, "plant/set", If_None_Match=f'"{version}"') == (304, f'"{version}"')
+                listed = node.request("/v1/topics?filter=plant/%23")[1]["topics"]
+                assert {topic["topic"]: topic["seq"] for topic in listed}["plant/set"] == version
+                # What is refused is refused in the words of the core.
+                status, _, problem = node.set("plant/set", "x", If_Match=f'"{version - 1}"')
+                assert (status, problem["detail"]) == (412, f"the version is {version}, expected {version - 1}")
+                assert node.set("plant/set", "x", If_None_Match="*")[0] == 412
+                assert node.set("plant/none", "x", If_Match="*")[0] == 412
+                assert node.set("plant/set", None, method="DELETE", If_Match='"1"')[0] == 412
+            for value in range(20):
+                node = (edge, far)[value % 2]
+                assert node.set("plant/set", f"http {value}", If_Match=f'"{version}"')[0] == 200
+                sub.wait("plant/set", payload=f"http {value}")
+                version += 1
+                until(lambda: seq(edge, "plant/set") == seq(far, "plant/set") == version, sub.said)
+            assert seq(core, "plant/set") == version
+            # The same over MQTT.
+            assert acknowledged(paho, "plant/set", "x", properties=conditions(version="1"), retain=True) == 0x83
+            assert acknowledged(paho, "plant/set", "x", properties=conditions(version="one"), retain=True) == 0x83
+            assert acknowledged(paho, "plant/set", "mqtt", properties=conditions(version=str(version)), retain=True) == 0
+            sub.wait("plant/set", payload="mqtt")
+            assert tieline("put", "plant/set", "cli", "--if-version", str(version + 1), "--http", far.http).returncode == 0
+            sub.wait("plant/set", payload="cli")
+            assert edge.set("plant/set", None, method="DELETE", If_Match=f'"{version + 2}"')[0] == 200
+            sub.wait("plant/set", payload=None)
+            assert far.set("plant/set", "first", If_None_Match="*")[0] == 200
+            sub.wait("plant/set", payload="first")
+            # What a publisher says of a version is not believed.
+            publish(core, "plant/set", "claim", "-r", "-D", "publish", "user-property", "tieline-version", "7")
+            sub.wait("plant/set", payload="claim")
+            until(lambda: seq(far, "plant/set") == seq(core, "plant/set"), sub.said)
+            # While the core is away, the version is that of before, and no tag of what is shown.
+            before, http, mqtt = seq(core, "plant/1"), core.http, core.mqtt
+            core.process.process.kill()
+            core.process.process.wait()
+            sub.wait("plant/1", v=1, q="bad", why=["away"])
+            assert seq(far, "plant/1") == seq(edge, "plant/1") == before
+            wait_for_link(edge, "away")
+            assert tagged(edge, "plant/1") == (200, None)
+            assert far.set("plant/1", "x", If_Match=f'"{before}"')[0] == 503
+            assert edge.set("plant/1", "x", If_Match=f'"{before}"')[0] == 503
+            core.start(http=http, mqtt=mqtt)
+            wait_for_link(edge, "up")
+            sub.wait("plant/1", v=1, q="good")
+            until(lambda: tagged(far, "plant/1") == tagged(core, "plant/1"), sub.said)
 
 
 def test_refusals_of_the_upstream_come_back_with_their_reason(tmp_path):

@@ -47,7 +47,8 @@ export interface TopicUpdate {
   topic: string;
   kind: 'point' | 'json' | 'text' | 'binary';
   value: unknown;
-  seq: number;
+  /** Absent on an edge whose upstream does not tell it. */
+  seq?: number;
   updated?: string;
 }
 

@@ -88,7 +88,7 @@ export class TopicTree {
     const first = node.leaf === null;
     const leaf = node.leaf ?? newLeaf(update.topic);
     node.leaf = leaf;
-    const steps = update.seq - leaf.seq;
+    const steps = (update.seq ?? leaf.seq + 1) - leaf.seq;
     fill(leaf, update, now);
     if (first || steps !== 0) sample(leaf, first ? 0 : Math.max(1, steps), now);
     if (followed) leaf.epoch = this.epoch;
@@ -230,7 +230,7 @@ function newLeaf(topic: string): Leaf {
 function fill(leaf: Leaf, update: TopicUpdate, now: number): void {
   const isNew = update.seq !== leaf.seq;
   leaf.kind = update.kind;
-  leaf.seq = update.seq;
+  leaf.seq = update.seq ?? leaf.seq + 1;
   if (update.kind === 'point' && typeof update.value === 'object' && update.value !== null) {
     const point = update.value as PointValue;
     leaf.v = point.v;

@@ -4,6 +4,7 @@
 use crate::Tree;
 use bytes::Bytes;
 use core::fmt;
+use core::str::FromStr;
 use tieline_core::Body;
 
 /// What has to be true of a topic's value. Who checks it and applies the update in one call of the tree's owner has
@@ -38,18 +39,50 @@ pub enum Unmet {
     Value(u64),
 }
 
+/// Words that say nothing of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotUnmet;
+
+/// What is said of each.
+const PRESENT: &str = "the topic has a value of version ";
+const EXPECTED_NONE: &str = ", expected none";
+const ABSENT: &str = "the topic has no value";
+const VERSION: &str = "the version is ";
+const EXPECTED: &str = ", expected ";
+const VALUE: &str = "the value is another than expected, of version ";
+
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Present(found) => write!(f, "the topic has a value of version {found}, expected none"),
-            Self::Absent => f.write_str("the topic has no value"),
-            Self::Version { found, expected } => write!(f, "the version is {found}, expected {expected}"),
-            Self::Value(found) => write!(f, "the value is another than expected, of version {found}"),
+            Self::Present(found) => write!(f, "{PRESENT}{found}{EXPECTED_NONE}"),
+            Self::Absent => f.write_str(ABSENT),
+            Self::Version { found, expected } => write!(f, "{VERSION}{found}{EXPECTED}{expected}"),
+            Self::Value(found) => write!(f, "{VALUE}{found}"),
         }
     }
 }
 
 impl core::error::Error for Unmet {}
+
+impl FromStr for Unmet {
+    type Err = NotUnmet;
+
+    /// Reads what another node says of a condition that is not met there.
+    fn from_str(words: &str) -> Result<Self, NotUnmet> {
+        let version = |text: &str| text.parse().map_err(|_| NotUnmet);
+        if words == ABSENT {
+            return Ok(Self::Absent);
+        }
+        if let Some(rest) = words.strip_prefix(PRESENT) {
+            return rest.strip_suffix(EXPECTED_NONE).ok_or(NotUnmet).and_then(version).map(Self::Present);
+        }
+        if let Some(rest) = words.strip_prefix(VERSION) {
+            let (found, expected) = rest.split_once(EXPECTED).ok_or(NotUnmet)?;
+            return Ok(Self::Version { found: version(found)?, expected: version(expected)? });
+        }
+        words.strip_prefix(VALUE).ok_or(NotUnmet).and_then(version).map(Self::Value)
+    }
+}
 
 impl Tree {
     /// Whether a condition is met.
@@ -73,6 +106,24 @@ impl Tree {
                 };
                 if is_equal { Ok(()) } else { Err(Unmet::Value(view.version)) }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn what_is_said_of_a_condition_is_read_again() {
+        let all = [Unmet::Present(41), Unmet::Absent, Unmet::Version { found: u64::MAX, expected: 0 }, Unmet::Value(7)];
+        for unmet in all {
+            assert_eq!(unmet.to_string().parse(), Ok(unmet));
+        }
+        for words in ["", "the upstream is away", "the version is x, expected 1", "the topic has a value of version 1"]
+        {
+            assert_eq!(words.parse::<Unmet>(), Err(NotUnmet), "{words}");
         }
     }
 }

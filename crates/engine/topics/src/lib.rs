@@ -66,6 +66,7 @@
 #![no_std]
 extern crate alloc;
 
+mod adopted;
 mod audience;
 mod browse;
 mod busiest;

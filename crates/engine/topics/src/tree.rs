@@ -1,5 +1,6 @@
 //! Last values: what an update does to its topic.
 
+use crate::adopted::Adopted;
 use crate::list::{Entry, SubscriberId};
 use crate::order::Order;
 use crate::slots::{Held, Slot, Slots, slot_bytes};
@@ -89,6 +90,8 @@ pub struct Tree {
     rules: Vec<Filter>,
     /// Filters that got their first subscriber (true) or lost their last, in order, where the caller wants to know.
     pub(crate) told: Option<Vec<(Filter, bool)>>,
+    /// By the topic's number, of topics of other nodes.
+    pub(crate) adopted: Vec<Adopted>,
 }
 
 impl Tree {
@@ -111,6 +114,7 @@ impl Tree {
             lanes: Vec::new(),
             rules: Vec::new(),
             told: None,
+            adopted: Vec::new(),
         }
     }
 
@@ -272,6 +276,7 @@ impl Tree {
         };
         slot.version += 1;
         self.bytes -= payload_bytes(&held.body) + self.order.remove(&slot.topic);
+        self.disown(id);
         self.rest(id);
         Ok(self.applied(id, Change::Cleared))
     }

@@ -56,6 +56,12 @@ impl Low {
         Self::new(self.0.wrapping_add(count & 31))
     }
 
+    /// Updates from `earlier` to this one, if they are fewer than 32.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> u8 {
+        self.0.wrapping_sub(earlier.0) & 31
+    }
+
     /// Whether a payload that leads to this revision carries the value's CRC-32.
     #[must_use]
     pub const fn is_checked(self) -> bool {

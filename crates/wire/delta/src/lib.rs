@@ -70,7 +70,7 @@ pub use header::{Header, Kind, Low, Revision};
 #[cfg(feature = "hunk")]
 pub use hunk::Hunk;
 pub use intake::{Intake, IntakeLimits, Refusal};
-pub use offer::{CAUGHT_UP, CAUGHT_UP_TOPIC, MARK, PROPERTY, RESYNC_TOPIC};
+pub use offer::{CAUGHT_UP, CAUGHT_UP_TOPIC, MARK, PROPERTY, RESYNC_TOPIC, VERSION};
 pub use payload::{Parts, Payload, SEVERAL_MAX, items};
 pub use point::PointState;
 pub use ready::ReadyDelta;

@@ -15,6 +15,9 @@ pub const MARK: &str = "1";
 pub const CAUGHT_UP: &str = "tieline-caught-up";
 /// Where it is told.
 pub const CAUGHT_UP_TOPIC: &str = "$tieline/caught-up";
+/// The user property of a SUBSCRIBE with deltas that asks for versions of values (value [`MARK`]), and that of a marked PUBLISH that
+/// tells one, in decimal digits.
+pub const VERSION: &str = "tieline-version";
 /// Bytes of the property's value that are read.
 const OFFER_BYTES_MAX: usize = 256;
 

@@ -60,7 +60,7 @@ mod tests {
                 assert_eq!(upstream.update(&value(number), all, &mut codecs), Updated::Delta);
             }
             let came = upstream.since(base, all).to_bytes();
-            let publish = Publish { topic: &topic, alias: None, is_marked: true, payload: &came };
+            let publish = Publish { topic: &topic, alias: None, is_marked: true, payload: &came, version: None };
             receiver.handle_publish(publish, &mut events);
             let ready = receiver.take_ready();
             let Some(Event::Value { body, .. }) = events.pop() else { panic!("{number}") };

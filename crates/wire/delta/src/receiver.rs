@@ -1,6 +1,8 @@
 //! The receiver's side of a connection: which messages are deltas, the decoders of their topics, and whose value is to be
 //! asked for.
 
+#[cfg(doc)]
+use crate::VERSION;
 use crate::{CodecSet, Codecs, Decoded, Decoder, DeltaError, MARK, PROPERTY, ReadyDelta};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -54,6 +56,16 @@ pub struct Publish<'a> {
     pub is_marked: bool,
     /// What it carries.
     pub payload: &'a Bytes,
+    /// The version of its value, where it tells that and is marked ([`VERSION`]).
+    pub version: Option<u64>,
+}
+
+/// What is known of a topic.
+#[derive(Debug)]
+struct Known {
+    decoder: Decoder,
+    /// The version of the value held.
+    version: Option<u64>,
 }
 
 /// Whether a user property of a PUBLISH says that its payload is one of docs/delta.md.
@@ -85,12 +97,14 @@ pub struct Receiver {
     limits: ReceiverLimits,
     /// What was asked for with deltas; what none of them selects is forgotten.
     filters: Vec<Filter>,
-    topics: HashMap<Topic, Decoder>,
+    topics: HashMap<Topic, Known>,
     /// Aliases that were set by a marked message.
     aliases: HashMap<u16, Topic>,
     ask: VecDeque<Topic>,
     /// What the last message was told by, where it is to be passed on.
     ready: Option<ReadyDelta>,
+    /// The version of the last message's value, where it is known.
+    version: Option<u64>,
     passes_on: bool,
     stats: ReceiverStats,
 }
@@ -100,8 +114,8 @@ impl Receiver {
     #[must_use]
     pub fn new(codecs: Codecs, limits: ReceiverLimits) -> Self {
         let (filters, topics, aliases, ask) = Default::default();
-        let (ready, passes_on, stats) = Default::default();
-        Self { codecs, limits, filters, topics, aliases, ask, ready, passes_on, stats }
+        let (ready, version, passes_on, stats) = Default::default();
+        Self { codecs, limits, filters, topics, aliases, ask, ready, version, passes_on, stats }
     }
 
     /// The same for one that passes deltas on: [`Receiver::take_ready`].
@@ -113,6 +127,12 @@ impl Receiver {
     /// The delta of bytes by which the last message told its value; none where it told it in another way.
     pub const fn take_ready(&mut self) -> Option<ReadyDelta> {
         self.ready.take()
+    }
+
+    /// The version of the last message's value: told with it, or counted on from one that was. None where neither is so.
+    #[must_use]
+    pub const fn version(&self) -> Option<u64> {
+        self.version
     }
 
     /// The value of the user property for SUBSCRIBE.
@@ -149,9 +169,9 @@ impl Receiver {
     /// Takes a PUBLISH.
     pub fn handle_publish(&mut self, publish: Publish<'_>, events: &mut Vec<Event>) {
         let Publish { topic, payload, .. } = publish;
-        self.ready = None;
+        (self.ready, self.version) = (None, None);
         if self.is_delta(publish) {
-            return self.handle_payload(topic, payload, events);
+            return self.handle_payload(publish, events);
         }
         self.stats.values += 1;
         events.push(Event::Value { topic: topic.clone(), body: Body::Opaque(payload.clone()) });
@@ -194,19 +214,30 @@ impl Receiver {
         true
     }
 
-    fn handle_payload(&mut self, topic: &Topic, payload: &Bytes, events: &mut Vec<Event>) {
+    fn handle_payload(
+        &mut self,
+        Publish { topic, payload, version, is_marked, .. }: Publish<'_>,
+        events: &mut Vec<Event>,
+    ) {
         if !self.topics.contains_key(topic) {
             self.make_room();
         }
-        let fresh = || Decoder::new(self.limits.value_bytes_max);
-        let decoder = self.topics.entry(topic.clone()).or_insert_with(fresh);
-        let was_waiting = decoder.is_waiting();
+        let fresh = || Known { decoder: Decoder::new(self.limits.value_bytes_max), version: None };
+        let known = self.topics.entry(topic.clone()).or_insert_with(fresh);
+        let decoder = &mut known.decoder;
+        let (was_waiting, before) = (decoder.is_waiting(), decoder.revision());
         let base = if self.passes_on { decoder.bytes().cloned() } else { None };
         match decoder.apply(payload, &mut self.codecs) {
             Ok(Decoded::Value(body)) => {
                 let count = if is_whole(payload) { &mut self.stats.values } else { &mut self.stats.deltas };
                 *count += 1;
                 self.ready = base.and_then(|base| ReadyDelta::of(payload, base));
+                // What is told with a name begins a count; what has only an alias goes on with it. How many were lost is not known.
+                known.version = match known.version.filter(|_| !is_marked && !was_waiting && !payload.is_empty()) {
+                    Some(counted) => Some(counted.wrapping_add(decoder.revision().since(before).into())),
+                    None => version,
+                };
+                self.version = known.version;
                 events.push(Event::Value { topic: topic.clone(), body });
             }
             Ok(Decoded::Checked) => (),

@@ -79,7 +79,7 @@ impl Reader {
         let message = &received.message;
         let is_marked = message.properties.user_properties().any(|(name, value)| is_mark(&name, &value));
         let alias = received.alias.map(NonZeroU16::get);
-        let publish = Publish { topic: &message.topic, alias, is_marked, payload: &message.payload };
+        let publish = Publish { topic: &message.topic, alias, is_marked, payload: &message.payload, version: None };
         let mut events = Vec::new();
         self.receiver.handle_publish(publish, &mut events);
         for event in events {

@@ -333,6 +333,7 @@ impl World {
             if newest.map(|said| said.number) != expect || newest.is_some_and(|said| said.is_away) {
                 return Err(format!("the core has {newest:?} of {topic}, and {said:?} was published last"));
             }
+            self.judge_version(topic, core.look(|broker| broker.version(topic)).flatten())?;
             for (name, reader) in &readers {
                 let reader = reader.borrow();
                 let wants = Filter::new(reader.filter).is_ok_and(|filter| filter.matches(topic));
@@ -346,6 +347,18 @@ impl World {
             }
         }
         Ok(self.summary)
+    }
+
+    /// Edges tell the version of the core, also through other edges, and after all faults.
+    fn judge_version(&self, topic: &str, version: Option<u64>) -> Result<(), String> {
+        for (at, edge) in self.edges.iter().enumerate() {
+            let node = edge.place.node.borrow();
+            let told = node.as_ref().and_then(|node| node.look(|broker| broker.version(topic)).flatten());
+            if told != version {
+                return Err(format!("edge {at} tells version {told:?} of {topic}, and the core {version:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// What edges have acknowledged as taken has come to the core.

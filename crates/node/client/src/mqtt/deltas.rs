@@ -25,7 +25,7 @@ pub(super) fn answer(properties: &Properties) -> Option<String> {
 pub(super) fn publish(received: &Received) -> Publish<'_> {
     let Message { topic, payload, properties, .. } = &received.message;
     let is_marked = properties.own_properties().any(|own| own.is(PROPERTY) && is_mark(PROPERTY, own.value()));
-    Publish { topic, alias: received.alias.map(NonZeroU16::get), is_marked, payload }
+    Publish { topic, alias: received.alias.map(NonZeroU16::get), is_marked, payload, version: None }
 }
 
 /// The request for a topic's whole value.

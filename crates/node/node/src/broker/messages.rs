@@ -1,20 +1,20 @@
 //! What becomes of a message that a client publishes.
 
+use super::control;
 use super::reply::{Reply, command, is_private};
 use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
-use super::{conditions, control};
 use crate::access::DeliveryFilter;
 use crate::bus::fetch::{self, Asked, Paging};
 use crate::bus::reasons;
-use crate::bus::{Bus, Receipt, Step, Wire, is_marked};
+use crate::bus::{Bus, Receipt, Step, Wire, conditions, is_marked};
 use crate::control::command::{CommandResult, REQUEST_PREFIX};
 use std::rc::Rc;
 use tieline_access::{Reach, Verb};
 use tieline_core::{Body, Now, Topic, Update};
 use tieline_mqtt::{Message, PublishRequest, Qos, ReasonCode, Version};
 use tieline_net::Session;
-use tieline_topics::Range;
+use tieline_topics::{Condition, Range};
 
 /// What became of a message.
 pub(super) enum Taken {
@@ -251,6 +251,23 @@ impl ClientOwner {
         if later { Taken::Later } else { Taken::Done }
     }
 
+    /// What a message asks of the topic's value, which the client may read then.
+    pub(super) fn conditions(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        message: &Message,
+        spoken_for: Option<&SpokenFor>,
+    ) -> Result<Vec<Condition>, (ReasonCode, String)> {
+        let because = |words: String| (ReasonCode::ImplementationSpecificError, words);
+        let conditions = conditions::read(&message.properties).map_err(because)?;
+        // Whether a condition is met tells of the value.
+        if !conditions.is_empty() && !self.may(client, now, spoken_for, Verb::Read, &message.topic) {
+            return Err((ReasonCode::NotAuthorized, String::new()));
+        }
+        Ok(conditions)
+    }
+
     /// Whether what a message asks of the topic's value is so.
     fn check_conditions(
         &self,
@@ -260,11 +277,7 @@ impl ClientOwner {
         spoken_for: Option<&SpokenFor>,
     ) -> Result<(), (ReasonCode, String)> {
         let because = |words: String| (ReasonCode::ImplementationSpecificError, words);
-        let conditions = conditions::read(&message.properties).map_err(because)?;
-        // Whether a condition is met tells of the value.
-        if !conditions.is_empty() && !self.may(client, now, spoken_for, Verb::Read, &message.topic) {
-            return Err((ReasonCode::NotAuthorized, String::new()));
-        }
+        let conditions = self.conditions(client, now, message, spoken_for)?;
         let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions);
         checked.map_err(|unmet| because(unmet.to_string()))
     }

@@ -3,7 +3,6 @@
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
 mod authentication;
-mod conditions;
 mod control;
 pub mod listeners;
 mod messages;
@@ -333,7 +332,8 @@ impl ClientOwner {
         let offer = request.properties.own_property(tieline_delta::PROPERTY);
         let may_have_deltas = request.subscriptions.iter().any(|(filter, _)| filter.share.is_none());
         let offer = offer.filter(|_| may_have_deltas);
-        let mut agreed = offer.and_then(|offer| self.bus.borrow_mut().agree_deltas(client.key, offer));
+        let counts = properties.own_property(tieline_delta::VERSION) == Some(tieline_delta::MARK);
+        let mut agreed = offer.and_then(|offer| self.bus.borrow_mut().agree_deltas(client.key, offer, counts));
         let mut has_deltas = false;
         self.bus.borrow_mut().begin_act();
         let (mut reasons, mut refusals) = (Vec::new(), reasons::Refusals::default());

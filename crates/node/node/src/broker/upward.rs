@@ -41,9 +41,6 @@ impl SpokenFor {
     }
 }
 
-/// The condition that only the node can check that has the version.
-const IF_VERSION: &str = "tieline-if-version";
-
 impl ClientOwner {
     /// For whom a message is published, which it says no more.
     ///
@@ -154,9 +151,9 @@ impl ClientOwner {
         spoken_for: Option<&SpokenFor>,
     ) -> Taken {
         let PublishRequest { mut message, qos, packet_id, retain, .. } = request;
-        let because = |words: &str| Taken::Refused(ReasonCode::ImplementationSpecificError, words.to_owned());
-        if message.properties.own_property(IF_VERSION).is_some() {
-            return because(reasons::VERSION_OF_UPSTREAM);
+        // The upstream checks them.
+        if let Err((reason, words)) = self.conditions(client, now, &message, spoken_for) {
+            return Taken::Refused(reason, words);
         }
         debug_assert!(!is_marked(&message.properties), "it was rebuilt");
         let mut bus = self.bus.borrow_mut();

@@ -13,8 +13,9 @@ use tieline_topics::{Applied, Change, SubscriberId, TreeError};
 pub(super) enum Origin<'a> {
     /// A client; none where that is not told, or the node itself.
     Client(Option<SubscriberId>),
-    /// The upstream, which says it again after a restart; with what leads to the value from the one before, where that is known.
-    Upstream(Option<&'a ReadyDelta>),
+    /// The upstream, which says it again after a restart; with what leads to the value from the one before, and with its version
+    /// there, where these are known.
+    Upstream(Option<&'a ReadyDelta>, Option<u64>),
 }
 
 impl Bus {
@@ -54,7 +55,7 @@ impl Bus {
         };
         let (from, ready) = match origin {
             Origin::Client(from) => (from, None),
-            Origin::Upstream(ready) => (None, ready),
+            Origin::Upstream(ready, _) => (None, ready),
         };
         let update = Update { topic: message.topic.clone(), body: kept };
         let admitted = if retain { self.retained.admit(&message) } else { Ok(()) };
@@ -65,6 +66,11 @@ impl Bus {
             // What a stream keeps is what the tree keeps, and not the packet.
             let kept = self.tree.view(applied.topic).map_or(body, |view| view.body);
             self.deltas.update_ready(applied, self.tree.replaced(), kept, ready);
+        }
+        if let Origin::Upstream(_, version) = origin
+            && self.tree.adopt(applied.topic, version)
+        {
+            self.deltas.leap(applied.topic);
         }
         self.note(now, &message.topic, &applied, body, from);
         if retain {
@@ -90,7 +96,7 @@ impl Bus {
         }
         let outgoing = match origin {
             Origin::Client(_) => Outgoing::published(message, qos, retain),
-            Origin::Upstream(_) => Outgoing::passed_on(message, retain),
+            Origin::Upstream(..) => Outgoing::passed_on(message, retain),
         };
         self.send(now, applied, outgoing, from);
         if let Some(topic) = source.filter(|_| applied.change != Change::Passed) {

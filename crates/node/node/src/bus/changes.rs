@@ -1,9 +1,8 @@
 //! What has changed in the tree and was not sent to a live feed: topics, not values, so that a reader that is slow gets the newest.
 
-use super::view::write_body;
+use super::view::{write_body, write_end};
 use crate::access::ReadFilter;
 use std::collections::HashSet;
-use std::fmt::Write;
 use tieline_core::{Filter, json_string};
 use tieline_topics::{Snapshot, TopicId, Tree, View};
 
@@ -121,7 +120,7 @@ impl Changes {
             json_string(view.topic, &mut text);
             text.push(',');
             write_body(view.body, view.time, &mut text);
-            let _ = write!(text, ",\"seq\":{},\"updated\":\"{}\"}}", view.version, view.time);
+            write_end(tree, view, &mut text);
         }
         text.push(']');
         if !self.removed.is_empty() {

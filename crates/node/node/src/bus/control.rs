@@ -195,7 +195,7 @@ impl Bus {
                     if !text.ends_with('[') {
                         text.push(',');
                     }
-                    write_topic(&view, &mut text);
+                    write_topic(&self.tree, &view, &mut text);
                 }
                 None => {
                     let why = if may(&name) { "unknown_topic" } else { "denied" };

@@ -18,7 +18,7 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use tieline_core::Body;
-use tieline_delta::{CodecSet, Codecs, MARK, PROPERTY, Pace, RING_MAX, ReadyDelta, Revision, Stream};
+use tieline_delta::{CodecSet, Codecs, MARK, PROPERTY, Pace, RING_MAX, ReadyDelta, Revision, Stream, VERSION};
 use tieline_mqtt::{Properties, Property, Text};
 use tieline_topics::{Applied, Change, TopicId, View};
 
@@ -39,12 +39,16 @@ pub struct Deltas {
 #[derive(Debug, Default)]
 struct Followers {
     here: RefCell<HashSet<u32>>,
+    /// Those that are told versions.
+    counting: RefCell<HashSet<u32>>,
 }
 
 /// A client that takes deltas.
 #[derive(Debug)]
 pub struct Follower {
     accepts: CodecSet,
+    /// Whether it is told versions.
+    counts: bool,
     /// Topic aliases that it has not been given yet.
     aliases: RangeInclusive<u16>,
     /// No other client has it, now or later.
@@ -79,6 +83,8 @@ struct Delivered {
     alias: u16,
     /// Updates since then, or [`NOT_DELIVERED`].
     behind: u8,
+    /// Whether it is told versions, and cannot count on from the last one: the next message has the topic's name.
+    has_leapt: bool,
 }
 
 /// The next message is a whole value, with the topic's name.
@@ -130,9 +136,9 @@ impl Deltas {
         &mut self.codecs
     }
 
-    /// A client that takes these codecs, and these topic aliases. It was told nothing yet.
+    /// A client that takes these codecs, and these topic aliases, and `counts` versions or not. It was told nothing yet.
     #[must_use]
-    pub fn follow(&mut self, accepts: CodecSet, aliases: RangeInclusive<u16>) -> Follower {
+    pub fn follow(&mut self, accepts: CodecSet, counts: bool, aliases: RangeInclusive<u16>) -> Follower {
         loop {
             self.last_number = self.last_number.wrapping_add(1);
             if self.last_number == 0 {
@@ -140,7 +146,16 @@ impl Deltas {
                 (self.topics, self.count) = (Vec::new(), 0);
             }
             if self.followers.here.borrow_mut().insert(self.last_number) {
-                return Follower { accepts, aliases, number: self.last_number, all: Rc::clone(&self.followers) };
+                if counts {
+                    self.followers.counting.borrow_mut().insert(self.last_number);
+                }
+                return Follower {
+                    accepts,
+                    counts,
+                    aliases,
+                    number: self.last_number,
+                    all: Rc::clone(&self.followers),
+                };
             }
         }
     }
@@ -208,6 +223,18 @@ impl Deltas {
         }
     }
 
+    /// The topic's version as it is told does not go on from the one before: who counts is told it with the next value.
+    pub fn leap(&mut self, topic: TopicId) {
+        let counting = self.followers.counting.borrow();
+        if counting.is_empty() {
+            return;
+        }
+        let Some(followed) = self.topics.get_mut(index(topic)).and_then(Option::as_mut) else { return };
+        for delivered in followed.delivered.iter_mut().filter(|delivered| counting.contains(&delivered.follower)) {
+            delivered.has_leapt = true;
+        }
+    }
+
     /// Topics that are followed.
     #[must_use]
     pub const fn topics(&self) -> usize {
@@ -267,7 +294,8 @@ impl Followed {
     pub fn shared_delta(&self, follower: &Follower) -> Option<(SharedDelta, Place, NonZeroU16)> {
         self.live.as_ref()?;
         let place = self.place(follower).ok()?;
-        let delivered = self.delivered.get(place).filter(|delivered| delivered.behind != NOT_DELIVERED)?;
+        let delivered =
+            self.delivered.get(place).filter(|delivered| delivered.behind != NOT_DELIVERED && !delivered.has_leapt)?;
         Some((
             SharedDelta { behind: delivered.behind, accepts: follower.accepts },
             Place(place),
@@ -312,7 +340,8 @@ impl Followed {
         if delivered.alias == 0 {
             delivered.alias = follower.aliases.next().unwrap_or(0);
         }
-        let alias = NonZeroU16::new(delivered.alias).map(|alias| (alias, was_delivered));
+        let has_leapt = std::mem::take(&mut delivered.has_leapt);
+        let alias = NonZeroU16::new(delivered.alias).map(|alias| (alias, was_delivered && !has_leapt));
         self.set_behind(place, 0);
         let payload = self.wake(value).since(base, follower.accepts).to_bytes();
         self.settle();
@@ -333,7 +362,8 @@ impl Followed {
             }
         }
         let place = self.place(follower).unwrap_or_else(|place| place);
-        self.delivered.insert(place, Delivered { follower: follower.number, alias: 0, behind: NOT_DELIVERED });
+        self.delivered
+            .insert(place, Delivered { follower: follower.number, alias: 0, behind: NOT_DELIVERED, has_leapt: false });
         place
     }
 
@@ -353,11 +383,20 @@ impl Follower {
     pub const fn accepts(&self) -> CodecSet {
         self.accepts
     }
+
+    /// Whether it is told versions.
+    #[must_use]
+    pub const fn counts(&self) -> bool {
+        self.counts
+    }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
         self.all.here.borrow_mut().remove(&self.number);
+        if self.counts {
+            self.all.counting.borrow_mut().remove(&self.number);
+        }
     }
 }
 
@@ -365,6 +404,19 @@ impl Drop for Follower {
 #[must_use]
 pub fn marked(properties: &Properties) -> Properties {
     properties.with(&Property::UserProperty((Text::truncated(PROPERTY), Text::truncated(MARK))))
+}
+
+/// The same with the version of the value; what its publisher has said of one is not it.
+#[must_use]
+pub fn counted(properties: &Properties, version: u64) -> Properties {
+    let told = Property::UserProperty((Text::truncated(VERSION), Text::truncated(&version.to_string())));
+    uncounted(properties).with(&told)
+}
+
+/// The same where the version is not known.
+#[must_use]
+pub fn uncounted(properties: &Properties) -> Properties {
+    if properties.is_empty() { properties.clone() } else { properties.without_user_property(VERSION) }
 }
 
 /// Whether a message of a client says that its payload is one of docs/delta.md. Nobody else is to see that: subscribers would

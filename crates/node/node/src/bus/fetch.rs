@@ -246,7 +246,7 @@ impl Paging {
         if fetch.from_end {
             for view in &items {
                 let mut piece = String::new();
-                write(view, fetch.values, &mut piece);
+                write(tree, view, fetch.values, &mut piece);
                 pieces.push(piece);
             }
         } else {
@@ -254,7 +254,7 @@ impl Paging {
                 if std::mem::replace(has_items, true) {
                     text.push(',');
                 }
-                write(view, fetch.values, text);
+                write(tree, view, fetch.values, text);
             }
         }
         if growth.is_done() {
@@ -290,8 +290,8 @@ impl Paging {
     }
 }
 
-fn write(view: &View<'_>, values: bool, out: &mut String) {
-    if values { write_topic(view, out) } else { write_head(view, out) }
+fn write(tree: &Tree, view: &View<'_>, values: bool, out: &mut String) {
+    if values { write_topic(tree, view, out) } else { write_head(tree, view, out) }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! seldom, or as deltas, has a [`Flow`]: it is asked for bytes whenever the socket takes some.
 
 use super::counters::{DropCause, Drops};
-use super::deltas::{Deltas, Follower, marked};
+use super::deltas::{Deltas, Follower, counted, marked, uncounted};
 use super::replays::RetainedReplays;
 use super::retained::{PublishMetadata, Retained};
 use super::state::id_of;
@@ -301,6 +301,12 @@ impl Whom<'_> {
         let next = source.deltas.since(follower, &view, restart);
         message.payload = next.payload;
         if next.alias.is_none_or(|(_, known)| !known) {
+            if follower.counts() {
+                message.properties = match source.tree.version_told(&view) {
+                    Some(version) => counted(&message.properties, version),
+                    None => uncounted(&message.properties),
+                };
+            }
             message.properties = marked(&message.properties);
         }
         let aside = Aside { message: &message, retain, subscription_ids: &ids, alias: next.alias };

@@ -22,12 +22,12 @@ use super::upward::Tickets;
 use crate::config::{TopicPrefix, UpstreamConfig};
 use crate::edge::{EdgeHandle, EdgeInput, EdgeNews, EdgeReport, LinkState, Nodes};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Body, Filter, Instant, Now, Point, Quality, Timestamp, Topic, Update};
-use tieline_delta::ReadyDelta;
 use tieline_mqtt::{Message, Qos};
-use tieline_topics::{Asking, Change, TopicId, Wants};
+use tieline_topics::{Asking, Change, TopicId, View, Wants};
 use tokio::sync::mpsc::error::TrySendError;
 
 /// How soon a busy thread is told again what is wanted.
@@ -202,7 +202,7 @@ impl Bus {
             mirror.since = now.utc;
         }
         self.mirrors = mirrors;
-        (0..self.mirrors.len()).for_each(|up| self.publish_link(now, up));
+        self.upstreams().for_each(|up| self.publish_link(now, up));
     }
 
     /// Other views have other sources, or other topics are kept.
@@ -237,14 +237,21 @@ impl Bus {
 
     /// All upstreams.
     #[must_use]
-    pub fn upstreams(&self) -> Vec<usize> {
-        (0..self.mirrors.len()).collect()
+    pub const fn upstreams(&self) -> Range<usize> {
+        0..self.mirrors.len()
     }
 
     /// Whether the upstream of a topic has let this node in.
     #[must_use]
     pub fn is_upstream_there(&self, topic: &str) -> bool {
         self.upstream_of(topic).and_then(|up| self.mirrors.get(up)).is_some_and(Mirror::is_up)
+    }
+
+    /// Whether a value is what its node has by all that is known here.
+    #[must_use]
+    pub fn is_present(&self, view: &View<'_>) -> bool {
+        let mirror = self.upstream_of(view.topic).and_then(|up| self.mirrors.get(up));
+        mirror.is_none_or(|mirror| mirror.is_up() && mirror.shown.is_known(view.id))
     }
 
     /// Somebody looks at what a filter selects, and does not stay.
@@ -300,11 +307,12 @@ impl Bus {
     pub fn handle_edge(&mut self, now: Now, EdgeReport { upstream: up, news }: EdgeReport) {
         for news in news {
             match news {
-                EdgeNews::Value { topic, body, ready } => {
-                    self.show((now, up), topic, body, (None, ready.as_deref()), true);
+                EdgeNews::Value { topic, body, ready, version } => {
+                    self.show((now, up), topic, body, (None, Origin::Upstream(ready.as_deref(), version)), true);
                 }
-                EdgeNews::Message { message, body, retain } => {
-                    self.show((now, up), message.topic.clone(), body, (Some(message), None), retain);
+                EdgeNews::Message { message, body, retain, version } => {
+                    let (topic, origin) = (message.topic.clone(), Origin::Upstream(None, version));
+                    self.show((now, up), topic, body, (Some(message), origin), retain);
                 }
                 EdgeNews::Link(state) => self.link_changed(now, up, state),
                 EdgeNews::Removed(topic) => self.removed_above(now, up, &topic),
@@ -352,7 +360,7 @@ impl Bus {
         (now, up): (Now, usize),
         topic: Topic,
         body: Body,
-        (message, ready): (Option<Box<Message>>, Option<&ReadyDelta>),
+        (message, origin): (Option<Box<Message>>, Origin<'_>),
         retain: bool,
     ) {
         let is_own = self.upstream_of(&topic) != Some(up);
@@ -373,7 +381,7 @@ impl Bus {
             Body::Point(_) => self.record_node(now, &update),
             Body::Published(_) | Body::Opaque(_) => drop(self.recorder.record(now, &update, None)),
         }
-        self.pass_on((now, up), message, (update, ready), retain);
+        self.pass_on((now, up), message, (update, origin), retain);
     }
 
     /// Applies what the upstream says. It is not kept over a restart: the upstream says it again.
@@ -381,11 +389,11 @@ impl Bus {
         &mut self,
         (now, up): (Now, usize),
         message: Message,
-        (update, ready): (Update, Option<&ReadyDelta>),
+        (update, origin): (Update, Origin<'_>),
         retain: bool,
     ) {
         let Update { topic, body } = update;
-        let applied = self.apply_from(now, message, &body, (Qos::AtLeastOnce, retain), Origin::Upstream(ready));
+        let applied = self.apply_from(now, message, &body, (Qos::AtLeastOnce, retain), origin);
         let Some(mirror) = self.mirrors.get_mut(up) else { return };
         match applied.map(|applied| (applied.change, applied.topic)) {
             Ok((Change::Stored, id)) => mirror.shown.show(id, &topic),
@@ -468,9 +476,13 @@ impl Bus {
             return;
         }
         let point = Point { quality: point.quality.with(Quality::AWAY), ..point };
+        // It is a value more here, and none more there.
+        let version = self.tree.version_told(&view);
+        self.deltas.leap(id);
         let update = Update { topic: shown.topic, body: Body::Point(point) };
         self.record_node(now, &update);
         self.apply_node(now, update.topic, update.body, true);
+        self.tree.adopt(id, version);
     }
 }
 

@@ -21,6 +21,7 @@ mod census;
 mod changes;
 mod client;
 mod compaction;
+pub mod conditions;
 mod control;
 mod counters;
 mod counting;

@@ -112,7 +112,7 @@ const TABLE: &[(&str, Is)] = &[
 fn topic(bus: &Bus, path: &str) -> Option<Json> {
     let view = bus.tree().get(path)?;
     let mut text = String::new();
-    write_topic(&view, &mut text);
+    write_topic(bus.tree(), &view, &mut text);
     // What is JSON and beyond this reader (a number that no double is, half a character) is shown as it came.
     let payload = String::from_utf8(view.body.to_payload().to_vec()).unwrap();
     let is_beyond = ["1e999", "\\ud800"].iter().any(|beyond| payload.contains(beyond));

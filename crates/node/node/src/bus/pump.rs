@@ -155,13 +155,13 @@ impl Bus {
     }
 
     /// What of an offer of deltas will be used for a client's subscription, in words. Where the client takes something
-    /// else than before, all that it was told is void: topics come whole first.
-    pub fn agree_deltas(&mut self, key: usize, offer: &str) -> Option<String> {
+    /// else than before, or `counts` versions from here on, all that it was told is void: topics come whole first.
+    pub fn agree_deltas(&mut self, key: usize, offer: &str, counts: bool) -> Option<String> {
         let (set, words) = self.deltas.agree(offer)?;
         let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return None };
-        if client.follower.as_ref().is_none_or(|follower| follower.accepts() != set) {
+        if client.follower.as_ref().is_none_or(|follower| follower.accepts() != set || counts && !follower.counts()) {
             let aliases = client.session.look(|wire| wire.mqtt.own_aliases());
-            client.follower = Some(Box::new(self.deltas.follow(set, aliases)));
+            client.follower = Some(Box::new(self.deltas.follow(set, counts, aliases)));
         }
         Some(words)
     }

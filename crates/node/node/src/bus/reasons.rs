@@ -28,9 +28,6 @@ pub const SPEAK: &str = "the user may not publish for others: that is the right 
 pub const UPSTREAM_AWAY: &str = "the upstream is away, and this topic is its own: nothing was published";
 /// Too much waits for the upstream.
 pub const UPSTREAM_BUSY: &str = "too much waits for the upstream: nothing was published";
-/// A version of this node is not that of the upstream.
-pub const VERSION_OF_UPSTREAM: &str =
-    "the version of a topic of the upstream is known there alone; publish with tieline-if-value, or at the upstream";
 /// A request went to the upstream, and the connection was lost before its answer.
 pub const ANSWER_LOST: &str = "the connection to the upstream was lost before its answer: it may have been carried out";
 /// The same, and the connection is there.

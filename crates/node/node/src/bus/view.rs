@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use tieline_core::{Body, Timestamp, json_string};
-use tieline_topics::View;
+use tieline_topics::{Tree, View};
 
 /// Appends `"kind":…,"value":…` of a body that came at a time.
 ///
@@ -45,19 +45,27 @@ pub fn write_body(body: &Body, arrived: Timestamp, out: &mut String) {
 }
 
 /// Appends a topic as a JSON object.
-pub fn write_topic(view: &View<'_>, out: &mut String) {
+pub fn write_topic(tree: &Tree, view: &View<'_>, out: &mut String) {
     out.push_str("{\"topic\":");
     json_string(view.topic, out);
     out.push(',');
     write_body(view.body, view.time, out);
-    let _ = write!(out, ",\"seq\":{},\"updated\":\"{}\"}}", view.version, view.time);
+    write_end(tree, view, out);
 }
 
 /// The same without the value.
-pub fn write_head(view: &View<'_>, out: &mut String) {
+pub fn write_head(tree: &Tree, view: &View<'_>, out: &mut String) {
     out.push_str("{\"topic\":");
     json_string(view.topic, out);
-    let _ = write!(out, ",\"seq\":{},\"updated\":\"{}\"}}", view.version, view.time);
+    write_end(tree, view, out);
+}
+
+/// Appends when the value came and its version, where that is known.
+pub fn write_end(tree: &Tree, view: &View<'_>, out: &mut String) {
+    if let Some(version) = tree.version_told(view) {
+        let _ = write!(out, ",\"seq\":{version}");
+    }
+    let _ = write!(out, ",\"updated\":\"{}\"}}", view.time);
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl Wanted {
             Self::Points(points) => points.topics().map(Topic::as_str).collect(),
             Self::Get(body) => body.topics.iter().map(String::as_str).collect(),
             Self::Renew(RenewBody { task, .. }) | Self::Cancel(CancelBody { task, .. }) => {
-                return Ok(if bus.devices_of(task).is_empty() { bus.upstreams() } else { Vec::new() });
+                return Ok(if bus.devices_of(task).is_empty() { bus.upstreams().collect() } else { Vec::new() });
             }
             Self::Command(_) | Self::Reservations | Self::On(_) | Self::Off(_) | Self::Overrides => {
                 return Ok(Vec::new());

@@ -46,7 +46,7 @@ pub struct Topic {
     /// Of the kind point, a Point; absent where topics come without their values
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
-    /// Version of the value; absent where the value is from history
+    /// Version of the value; on an edge, of a topic of the upstream, its version there. Absent where it is not known, and where the value is from history
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
     /// When the node took the value; of a value from history, its time

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Body, Filter, Now, Topic};
 use tieline_delta::{
-    CAUGHT_UP, CAUGHT_UP_TOPIC, Codecs, Event, PROPERTY, Publish, RESYNC_TOPIC, ReadyDelta, Receiver, ReceiverLimits,
-    is_mark,
+    CAUGHT_UP, CAUGHT_UP_TOPIC, Codecs, Event, MARK, PROPERTY, Publish, RESYNC_TOPIC, ReadyDelta, Receiver,
+    ReceiverLimits, VERSION, is_mark,
 };
 use tieline_mqtt::{
     ClientEnd, ClientEvent, ClientSession, Message, PacketId, Properties, Property, PublishOutcome, Qos, ReasonCode,
@@ -187,7 +187,7 @@ impl Desk {
     fn subscribe(&mut self, session: &Upward, filters: &[Filter], word: Option<&str>) {
         let offer = self.codecs.offer(self.codecs.set()).unwrap_or_default();
         let pair = |name: &str, value: &str| Property::UserProperty((Text::truncated(name), Text::truncated(value)));
-        let properties: Properties = std::iter::once(pair(PROPERTY, &offer)).collect();
+        let properties: Properties = [pair(PROPERTY, &offer), pair(VERSION, MARK)].into_iter().collect();
         let options = SubscriptionOptions { qos: Qos::AtMostOnce, retain_as_published: true, ..Default::default() };
         let mut chunks = filters.chunks(FILTERS_MAX).peekable();
         while let Some(filters) = chunks.next() {
@@ -373,20 +373,25 @@ impl Desk {
         let Some(topic) = self.prefix.here(&topic) else { return };
         // What comes as a delta is a last value, and so is what has RETAIN as it was published.
         let retain = is_delta || received.retain;
-        let properties = self.properties_here(received.message.properties.without_user_property(PROPERTY));
+        let (properties, version) =
+            (received.message.properties.without_user_property(PROPERTY), self.receiver.version());
+        // What stands in other messages is their publisher's.
+        let is_told = is_marked(received);
+        let properties = if is_told { properties.without_user_property(VERSION) } else { properties };
+        let properties = self.properties_here(properties);
         let body = match body {
             Body::Opaque(bytes) => read(bytes, is_delta),
             body => body,
         };
         if retain && properties.is_empty() {
-            return self.tell(EdgeNews::Value { topic, body, ready });
+            return self.tell(EdgeNews::Value { topic, body, ready, version });
         }
         if !retain {
             EdgeCounters::add(&self.counters.messages, 1);
         }
         let received = received.message.received;
         let message = Box::new(Message { topic, payload: body.to_payload(), properties, received });
-        self.tell(EdgeNews::Message { message, body, retain });
+        self.tell(EdgeNews::Message { message, body, retain, version });
     }
 
     /// An answer to a message goes to the topic that the upstream's topic is here.
@@ -435,7 +440,10 @@ fn is_marked(received: &Received) -> bool {
 
 fn publish_of(received: &Received) -> Publish<'_> {
     let Message { topic, payload, .. } = &received.message;
-    Publish { topic, alias: received.alias.map(NonZeroU16::get), is_marked: is_marked(received), payload }
+    let is_marked = is_marked(received);
+    let version = if is_marked { received.message.properties.own_property(VERSION) } else { None };
+    let version = version.and_then(|version| version.parse().ok());
+    Publish { topic, alias: received.alias.map(NonZeroU16::get), is_marked, payload, version }
 }
 
 /// The request for a topic's whole value.

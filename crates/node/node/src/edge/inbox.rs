@@ -149,7 +149,7 @@ mod tests {
     fn the_upstream_waits_while_too_many_bytes_do() {
         let mut inbox = Inbox::new(Arc::default());
         let body = Body::read(vec![b'x'; BYTES_MAX / 8].into());
-        let value = |at: usize| EdgeNews::Value { topic: topic(at), body: body.clone(), ready: None };
+        let value = |at: usize| EdgeNews::Value { topic: topic(at), body: body.clone(), ready: None, version: None };
         let mut changes = Vec::new();
         for at in 0..8 {
             inbox.push(value(at));
@@ -170,10 +170,10 @@ mod tests {
         let text = |i: usize| Body::read(format!("\"{i}\"").into());
         inbox.push(EdgeNews::Refused(tieline_core::Filter::new("x").unwrap(), None));
         for i in 0..20_000 {
-            inbox.push(EdgeNews::Value { topic: topic(i), body: text(i), ready: None });
+            inbox.push(EdgeNews::Value { topic: topic(i), body: text(i), ready: None, version: None });
             if i % 4 == 0 {
                 let message = Box::new(Message::new(topic(i), "m", Instant::ZERO));
-                inbox.push(EdgeNews::Message { message, body: Body::empty(), retain: false });
+                inbox.push(EdgeNews::Message { message, body: Body::empty(), retain: false, version: None });
             }
         }
         let news: Vec<EdgeNews> =

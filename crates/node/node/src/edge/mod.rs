@@ -73,6 +73,8 @@ pub enum EdgeNews {
         body: Body,
         /// What leads to it from the value before, where it came as that.
         ready: Option<Box<ReadyDelta>>,
+        /// Its version at the node that it is of, where that is known.
+        version: Option<u64>,
     },
     /// A message that says more than a value: it has properties, or is no last value.
     Message {
@@ -82,6 +84,8 @@ pub enum EdgeNews {
         body: Body,
         /// Whether it is its topic's value.
         retain: bool,
+        /// The version of that, where it is known.
+        version: Option<u64>,
     },
     /// A topic's value was removed, and no message says so.
     Removed(Topic),

@@ -239,7 +239,7 @@ pub async fn publish(authenticated: Authenticated, Json(request): Json<Publish>)
         serde_json::Value::String(text) => Bytes::from(text),
         other => Bytes::from(other.to_string()),
     };
-    if upstream::publish(&authorized, &topic, &payload, request.retain).await? {
+    if upstream::publish(&authorized, &topic, &payload, request.retain, &[]).await? {
         return Ok(Taken::OK);
     }
     let name = topic.clone();

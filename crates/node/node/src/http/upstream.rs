@@ -3,13 +3,14 @@
 use super::authorization::Authorized;
 use super::problem::Problem;
 use crate::bus::upward::{UpwardRefusal, speak_for};
-use crate::bus::{Bus, OfSeveralNodes, Question, Unanswered, reasons};
+use crate::bus::{Bus, OfSeveralNodes, Question, Unanswered, conditions, reasons};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use serde_json::Value as Json;
 use std::time::Duration;
 use tieline_core::{Filter, Now, Topic};
-use tieline_mqtt::{Message, Properties, ReasonCode};
+use tieline_mqtt::{Message, ReasonCode};
+use tieline_topics::{Condition, Unmet};
 
 /// How long a value that was asked for may take to come.
 const VALUE_WITHIN: Duration = Duration::from_secs(1);
@@ -25,17 +26,19 @@ pub(super) async fn publish(
     topic: &Topic,
     payload: &Bytes,
     retain: bool,
+    conditions: &[Condition],
 ) -> Result<bool, Problem> {
     if !authorized.app.about.is_edge {
         return Ok(false);
     }
     let user = authorized.caller.user().map(str::to_owned);
     let (topic, payload) = (topic.clone(), payload.clone());
+    let (has_conditions, properties) = (!conditions.is_empty(), conditions::write(conditions));
     let sent = authorized.app.bus.call(move |bus: &mut Bus, now: Now| {
         if !bus.is_of_upstream(&topic) {
             return None;
         }
-        let mut message = Message { topic, payload, properties: Properties::default(), received: now.mono };
+        let mut message = Message { topic, payload, properties, received: now.mono };
         if let Some(user) = user {
             speak_for(&mut message, &user, "");
         }
@@ -44,7 +47,11 @@ pub(super) async fn publish(
     let Some(sent) = sent.await? else { return Ok(false) };
     let answered = sent.map_err(refused)?.await;
     let away = || Problem::unavailable("the node is stopping".to_owned());
-    answered.map_err(|_| away())?.map_err(refused).map(|()| true)
+    let unmet = |refusal: UpwardRefusal| match refusal.1.parse::<Unmet>() {
+        Ok(unmet) if has_conditions => Problem::new(StatusCode::PRECONDITION_FAILED, unmet.to_string()),
+        Ok(_) | Err(_) => refused(refusal),
+    };
+    answered.map_err(|_| away())?.map_err(unmet).map(|()| true)
 }
 
 fn refused((reason, words): UpwardRefusal) -> Problem {
@@ -85,7 +92,7 @@ pub(super) async fn has_task(authorized: &Authorized, task: &str) -> Result<Opti
         return Ok(None);
     }
     let task = task.to_owned();
-    let look = move |bus: &mut Bus, _: Now| bus.devices_of(&task).is_empty().then(|| Above(bus.upstreams()));
+    let look = move |bus: &mut Bus, _: Now| bus.devices_of(&task).is_empty().then(|| Above(bus.upstreams().collect()));
     Ok(authorized.app.bus.ask_once(&authorized.share(), look).await?)
 }
 

@@ -8,7 +8,6 @@ use super::problem::Problem;
 use super::topics::{Done, Taken, derived};
 use super::upstream;
 use crate::bus::fetch::{self, EventsAsked};
-use crate::bus::reasons;
 use crate::bus::written::{Events, Point, Topic as TopicShown};
 use crate::bus::{Bus, PutError, write_topic};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -24,8 +23,10 @@ use tieline_topics::Condition;
 
 /// A topic's last value, or its events.
 pub enum Found {
-    /// The version, and the value unless the caller has it.
-    Value(u64, Option<String>),
+    /// The value, and its version where that tells it apart from others.
+    Value(Option<u64>, String),
+    /// The version of the value, which the caller has.
+    Known(u64),
     /// The events.
     Events(String),
 }
@@ -33,8 +34,9 @@ pub enum Found {
 impl IntoResponse for Found {
     fn into_response(self) -> Response {
         match self {
-            Self::Value(version, Some(text)) => tagged(version, json(text)),
-            Self::Value(version, None) => tagged(version, StatusCode::NOT_MODIFIED.into_response()),
+            Self::Value(Some(version), text) => tagged(version, json(text)),
+            Self::Value(None, text) => json(text),
+            Self::Known(version) => tagged(version, StatusCode::NOT_MODIFIED.into_response()),
             Self::Events(text) => json(text),
         }
     }
@@ -102,13 +104,16 @@ pub async fn one(
     let found = authorized.app.bus.call(move |bus, _| {
         let view = bus.tree().get(&topic)?;
         let mut text = String::new();
-        write_topic(&view, &mut text);
-        Some((view.version, text))
+        write_topic(bus.tree(), &view, &mut text);
+        // A value that was marked as one from before has the version of that.
+        Some((bus.tree().version_told(&view).filter(|_| bus.is_present(&view)), text))
     });
     let missing = || Problem::not_found(format!("the topic {name:?} has no value"));
     let (version, text) = found.await?.ok_or_else(missing)?;
-    let is_known = known.is_some_and(|known| known == tag_of(version));
-    Ok(Found::Value(version, (!is_known).then_some(text)))
+    Ok(match version.filter(|version| known == Some(tag_of(*version))) {
+        Some(version) => Found::Known(version),
+        None => Found::Value(version, text),
+    })
 }
 
 /// Sets a topic's value to the bytes of the body, and answers when history has stored it.
@@ -148,16 +153,13 @@ async fn set(
     }
     let removes = payload.is_empty();
     let name = topic.clone();
-    if is_plain && upstream::publish(&authorized, &topic, &payload, true).await? {
+    if upstream::publish(&authorized, &topic, &payload, true, &conditions).await? {
         let is_told = !removes && authorized.caller.may(Verb::Read, &topic);
         return Ok((if is_told { upstream::version(&authorized, &topic).await } else { None }, false));
     }
     let done = authorized.app.bus.call(move |bus, now| {
         if bus.derives(&topic) {
             return None;
-        }
-        if bus.is_of_upstream(&topic) {
-            return Some(Err(PutError::Format(reasons::VERSION_OF_UPSTREAM.to_owned())));
         }
         if removes && bus.tree().get(&topic).is_none() && conditions.is_empty() {
             conditions.push(Condition::Present);

@@ -138,6 +138,14 @@ impl InProcessBroker {
         self.listener.clone()
     }
 
+    /// The version of a topic's last value, as it is told.
+    #[must_use]
+    pub fn version(&self, topic: &str) -> Option<u64> {
+        let bus = self.listener.bus.borrow();
+        let tree = bus.tree();
+        tree.version_told(&tree.get(topic)?)
+    }
+
     /// A topic's last value as clients get it.
     #[must_use]
     pub fn value(&self, topic: &str) -> Option<Bytes> {

@@ -21,7 +21,7 @@ fn publish(
 ) -> Vec<std::string::String> {
     let mut events = Vec::new();
     let topic = Topic::new(topic).unwrap();
-    receiver.handle_publish(Publish { topic: &topic, alias, is_marked, payload }, &mut events);
+    receiver.handle_publish(Publish { topic: &topic, alias, is_marked, payload, version: None }, &mut events);
     let told = events.into_iter().map(|event| match event {
         Event::Value { topic, body: Body::Point(point) } => std::format!("{topic} = {:?}", point.value.as_f64()),
         Event::Value { topic, body } => std::format!("{topic} = {:?}", body.to_payload()),
@@ -96,4 +96,43 @@ fn a_full_receiver_forgets_a_topic_and_asks_for_it_again() {
         assert_eq!(publish(&mut receiver, topic, MARKED, &whole).len(), 1);
     }
     assert_eq!((receiver.topics(), receiver.stats().forgotten), (2, 2));
+}
+
+/// A version comes with a name, and is counted on from there by the revisions of what has an alias alone.
+#[test]
+fn versions_are_counted_on_from_one_that_was_told() {
+    let (mut receiver, topic) = (receiver(10), Topic::new("a").unwrap());
+    let (mut stream, mut codecs) = (Stream::new(Revision(30), &int(5)), Codecs::default());
+    let mut take = |stream: &mut Stream, base: Option<Revision>, version: Option<u64>, is_marked: bool| {
+        let payload = stream.since(base, CodecSet::POINT).to_bytes();
+        let publish = Publish { topic: &topic, alias: Some(17), is_marked, payload: &payload, version };
+        receiver.handle_publish(publish, &mut Vec::new());
+        receiver.version()
+    };
+    let mut next = |stream: &mut Stream, updates: i64| {
+        let base = stream.revision();
+        for value in 0..updates {
+            stream.update(&int(value), CodecSet::POINT, &mut codecs);
+        }
+        Some(base)
+    };
+    assert_eq!(take(&mut stream, None, Some(u64::from(u32::MAX)), true), Some(4_294_967_295));
+    let base = next(&mut stream, 3);
+    assert_eq!(take(&mut stream, base, None, false), Some(4_294_967_298));
+    next(&mut stream, 2);
+    assert_eq!(take(&mut stream, None, None, false), Some(4_294_967_300), "a value that is whole");
+    let base = next(&mut stream, 1);
+    assert_eq!(take(&mut stream, base, Some(7), true), Some(7), "what is told counts");
+    let base = next(&mut stream, 1);
+    assert_eq!(take(&mut stream, base, None, false), Some(8));
+    let base = next(&mut stream, 1);
+    assert_eq!(take(&mut stream, base, None, true), None, "it is not told any more");
+    let base = next(&mut stream, 1);
+    assert_eq!(take(&mut stream, base, None, false), None);
+    next(&mut stream, 1);
+    assert_eq!(take(&mut stream, None, Some(9), true), Some(9));
+    // Of a value that was lost, none knows how many more were.
+    let base = next(&mut stream, 1).map(Revision::next);
+    assert_eq!(take(&mut stream, base, None, false), None);
+    assert_eq!(take(&mut stream, None, None, false), None);
 }

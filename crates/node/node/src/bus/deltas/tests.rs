@@ -41,7 +41,7 @@ impl Client {
     fn new(deltas: &mut Deltas, who: usize) -> Self {
         let offer = ["point,hunk", "hunk", "point"][who % 3];
         let (set, _) = deltas.agree(offer).unwrap();
-        Self { follower: deltas.follow(set, 17..=19), names: HashMap::new(), decoders: HashMap::new() }
+        Self { follower: deltas.follow(set, who == 0, 17..=19), names: HashMap::new(), decoders: HashMap::new() }
     }
 
     fn hear(&mut self, topic: usize, payload: &Bytes, alias: Option<(u16, bool)>) -> Option<Body> {
@@ -136,7 +136,7 @@ fn a_points_json_is_told_by_field() {
     for (offer, ms, expect) in [("point,hunk", 1000, 2..=4), ("hunk", 1000, 5..=24)] {
         let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
         let (set, _) = deltas.agree(offer).unwrap();
-        let mut client = deltas.follow(set, 17..=20);
+        let mut client = deltas.follow(set, false, 17..=20);
         let mut bytes = 0;
         for at in 0..4 {
             let (value, time) = (Value::Float(49.98 + f64::from(at)), Timestamp::from_millis(i64::from(at) * ms));
@@ -155,10 +155,10 @@ fn clients_that_have_gone_leave_no_more_than_those_that_are_here() {
     let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
     tree.apply(Now::default(), Update { topic: name(0), body: body(1, 0) }, true).unwrap();
     let (set, _) = deltas.agree("point").unwrap();
-    let mut stays = deltas.follow(set, 17..=20);
+    let mut stays = deltas.follow(set, false, 17..=20);
     let view = tree.get(&name(0)).unwrap();
     for _ in 0..1000 {
-        let mut goes = deltas.follow(set, 17..=20);
+        let mut goes = deltas.follow(set, false, 17..=20);
         assert_eq!(
             deltas.since(&mut goes, &view, false).alias.map(|(alias, known)| (alias.get(), known)),
             Some((17, false))
@@ -174,11 +174,11 @@ fn numbers_that_come_again_are_nobody_elses() {
     let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
     tree.apply(Now::default(), Update { topic: name(0), body: body(1, 0) }, true).unwrap();
     let (set, _) = deltas.agree("point").unwrap();
-    let mut first = deltas.follow(set, 17..=20);
+    let mut first = deltas.follow(set, false, 17..=20);
     let view = tree.get(&name(0)).unwrap();
     deltas.since(&mut first, &view, false);
     deltas.last_number = u32::MAX;
-    let second = deltas.follow(set, 17..=20);
+    let second = deltas.follow(set, false, 17..=20);
     assert!(second.number != first.number && deltas.topics() == 0);
     assert!(deltas.since(&mut first, &view, false).alias.is_some_and(|(_, known)| !known));
 }
@@ -188,7 +188,7 @@ fn numbers_that_come_again_are_nobody_elses() {
 fn what_led_to_a_value_is_kept_until_the_last_was_told() {
     let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
     let (set, _) = deltas.agree("hunk").unwrap();
-    let [mut prompt, mut late] = [(); 2].map(|()| deltas.follow(set, 17..=20));
+    let [mut prompt, mut late] = [(); 2].map(|()| deltas.follow(set, false, 17..=20));
     for value in 0..3 {
         let body = body(value, 150);
         let applied = tree.apply(Now::default(), Update { topic: name(0), body: body.clone() }, true).unwrap();
@@ -204,4 +204,28 @@ fn what_led_to_a_value_is_kept_until_the_last_was_told() {
     let view = tree.get(&name(0)).unwrap();
     assert!(deltas.since(&mut late, &view, false).payload.len() < 100, "as what changed");
     assert_eq!(kept(&deltas), 0);
+}
+
+/// A version that does not go on from the one before is told with the topic's name, and with the delta all the same.
+#[test]
+fn who_counts_versions_is_told_of_a_leap_by_name() {
+    for counts in [false, true] {
+        let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
+        let (set, _) = deltas.agree("point").unwrap();
+        let mut client = deltas.follow(set, counts, 17..=20);
+        let mut known = Vec::new();
+        for (at, leaps) in [false, false, true, false].into_iter().enumerate() {
+            let body = body(i64::try_from(at).unwrap(), 0);
+            let applied = tree.apply(Now::default(), Update { topic: name(0), body: body.clone() }, true).unwrap();
+            deltas.update(applied, tree.replaced(), &body);
+            if leaps {
+                deltas.leap(applied.topic);
+            }
+            let is_shared = deltas.followed(applied).is_some_and(|followed| followed.shared_delta(&client).is_some());
+            let next = deltas.since(&mut client, &tree.get(&name(0)).unwrap(), false);
+            assert_eq!(is_shared, next.alias.unwrap().1, "{at}");
+            known.push((next.alias.unwrap().1, next.payload[0] >> 5 == 2));
+        }
+        assert_eq!(known, [(false, false), (true, true), (!counts, true), (true, true)]);
+    }
 }

@@ -49,6 +49,12 @@ impl ShownTopics {
         shown.doubts != self.doubts
     }
 
+    /// Whether the topic has a value that came since the last doubt.
+    #[must_use]
+    pub fn is_known(&self, id: TopicId) -> bool {
+        self.slots.get(place(id)).and_then(Option::as_ref).is_some_and(|shown| !self.is_late(shown))
+    }
+
     /// A value of the upstream is the topic's.
     pub fn show(&mut self, id: TopicId, topic: &Topic) {
         let at = place(id);

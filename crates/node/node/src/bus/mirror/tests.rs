@@ -71,8 +71,18 @@ impl Edge {
     }
 
     fn value(&mut self, topic: &str, payload: &str) {
+        self.value_of(topic, payload, None);
+    }
+
+    fn value_of(&mut self, topic: &str, payload: &str, version: Option<u64>) {
         let topic = Topic::new(topic).unwrap();
-        self.news(EdgeNews::Value { topic, body: Body::read(payload.to_owned().into()), ready: None });
+        self.news(EdgeNews::Value { topic, body: Body::read(payload.to_owned().into()), ready: None, version });
+    }
+
+    /// The version that is told of a value, and whether it is as its node has it.
+    fn version(&self, topic: &str) -> (Option<u64>, bool) {
+        let view = self.bus.tree().get(topic).unwrap();
+        (self.bus.tree().version_told(&view), self.bus.is_present(&view))
     }
 
     fn link(&mut self, is_up: bool) {
@@ -235,7 +245,7 @@ fn messages_keep_their_properties_and_pass() {
     let mut send = |topic: &str, retain: bool| {
         let message = Message::new(Topic::new(topic).unwrap(), "x", edge.now.mono);
         let message = Box::new(Message { properties: properties.clone(), ..message });
-        edge.news(EdgeNews::Message { message, body: Body::read("x".into()), retain });
+        edge.news(EdgeNews::Message { message, body: Body::read("x".into()), retain, version: None });
     };
     send("kept", true);
     send("passed", false);
@@ -423,4 +433,30 @@ fn topics_of_protection_come_in_their_own_session_alone() {
         [(2, 0), (1, 0)]
     );
     assert_eq!(["b/alarm", "b/power"].map(|topic| edge.bus.upstream_of(topic)), [Some(0), Some(1)]);
+}
+
+/// Versions are those of the upstream, also of a value that was marked `away` and of one that comes again.
+#[test]
+fn versions_are_those_of_the_upstream() {
+    let point = "{\"v\":1,\"q\":\"good\",\"t\":\"2026-11-20T09:36:00.000Z\"}";
+    let mut edge = Edge::new("t/#", &["t/#"]);
+    edge.asked(0);
+    edge.link(true);
+    edge.value_of("t/0", point, Some(41));
+    edge.value("t/1", point);
+    edge.bus.apply_node(edge.now, Topic::new("own").unwrap(), Body::read("1".into()), true);
+    assert_eq!(
+        ["t/0", "t/1", "own"].map(|topic| edge.version(topic)),
+        [(Some(41), true), (None, true), (Some(1), true)]
+    );
+    edge.link(false);
+    assert_eq!(["t/0", "t/1"].map(|topic| edge.version(topic)), [(Some(41), false), (None, false)]);
+    edge.link(true);
+    assert_eq!(edge.version("t/0"), (Some(41), false), "it did not come again yet");
+    edge.value_of("t/0", point, Some(41));
+    edge.value_of("t/1", point, Some(3));
+    assert_eq!(["t/0", "t/1"].map(|topic| edge.version(topic)), [(Some(41), true), (Some(3), true)]);
+    edge.news(EdgeNews::Removed(Topic::new("t/0").unwrap()));
+    edge.value_of("t/0", point, Some(43));
+    assert_eq!(edge.version("t/0"), (Some(43), true));
 }

@@ -2,7 +2,7 @@
 //! (docs/topics-and-mqtt.md, Conditional publish).
 
 use bytes::Bytes;
-use tieline_mqtt::Properties;
+use tieline_mqtt::{Properties, Property, Text};
 use tieline_topics::Condition;
 
 const VERSION: &str = "tieline-if-version";
@@ -34,6 +34,19 @@ pub fn read(properties: &Properties) -> Result<Vec<Condition>, String> {
     Ok(conditions)
 }
 
+/// The same conditions for another node. Values of bytes that are no text cannot be told.
+#[must_use]
+pub fn write(conditions: &[Condition]) -> Properties {
+    let pair = |name, value: &str| Property::UserProperty((Text::truncated(name), Text::truncated(value)));
+    let told = conditions.iter().map(|condition| match condition {
+        Condition::Absent => pair(ABSENT, "true"),
+        Condition::Present => pair(ABSENT, "false"),
+        Condition::Version(version) => pair(VERSION, &version.to_string()),
+        Condition::Value(value) => pair(VALUE, &String::from_utf8_lossy(value)),
+    });
+    told.collect()
+}
+
 fn version(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{VERSION} is {text:?}, expected the version of a value, as in \"41\""))
 }
@@ -49,11 +62,12 @@ fn absent(text: &str) -> Result<Condition, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tieline_mqtt::{Property, Text};
-
     fn check(pairs: &[(&str, &str)], expect: Result<&[Condition], &str>) {
         let text = |text: &str| Text::new(text).unwrap();
         let properties = pairs.iter().map(|(name, value)| Property::UserProperty((text(name), text(value)))).collect();
+        if let Ok(conditions) = expect {
+            assert_eq!(read(&write(conditions)).as_deref(), Ok(conditions), "told to another node");
+        }
         assert_eq!(read(&properties), expect.map(<[_]>::to_vec).map_err(str::to_owned), "{pairs:?}");
     }
 
