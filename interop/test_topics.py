@@ -55,6 +55,24 @@ def test_paho_is_told_why_a_value_was_not_set(node):
     assert node.get("only/if") == 3
 
 
+def test_a_topic_is_made_when_somebody_asks_for_it(node):
+    with Paho(node) as maker, Paho(node) as reader:
+        maker.subscribe("$topics/missing/made/#")
+        reader.subscribe("made/a", "made/+/x")
+        asked = maker.next()
+        assert (asked.topic, asked.payload, asked.retain) == ("$topics/missing/made/a", b"missing", False)
+        maker.publish("made/a", "here", retain=True)
+        assert reader.next().payload == b"here"
+        assert node.request("/v1/topics/made/b")[0] == 404
+        assert maker.next().topic == "$topics/missing/made/b"
+        assert request(node, "$fetch", '{"filter": "made/c"}')["topics"] == []
+        assert maker.next().topic == "$topics/missing/made/c"
+        # What is there is not told, nor what has wildcards.
+        assert node.request("/v1/topics/made/a")[0] == 200 and request(node, "$fetch", '{"filter": "made/#"}')["topics"]
+        assert node.request("/v1/topics/made/d")[0] == 404
+        assert maker.next().topic == "$topics/missing/made/d"
+
+
 @pytest.fixture(scope="module")
 def names(node):
     """Topics below `fetch`, all with the value 1."""

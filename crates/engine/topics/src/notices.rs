@@ -6,12 +6,14 @@
 
 use crate::order::compare;
 use crate::{Snapshot, Tree};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use tieline_core::{Filter, Topic};
 
 /// Topics that wait to be told; beyond them all are told again.
 const WAITING_MAX: usize = 65_536;
+/// Topics that were asked for and wait to be told; one more is not.
+const MISSING_MAX: usize = 1024;
 /// Topics of a walk that are read at a time.
 const CHUNK: usize = 256;
 
@@ -24,6 +26,8 @@ pub struct Watch {
     pub added: bool,
     /// Whether it is told that they go.
     pub removed: bool,
+    /// Whether it is told that somebody asks for one that is not there.
+    pub missing: bool,
 }
 
 /// Something to be told.
@@ -40,6 +44,8 @@ pub enum Notice {
     },
     /// The topic has no value any more.
     Removed(Topic),
+    /// Somebody asks for the topic, and it has no value.
+    Missing(Topic),
 }
 
 /// What one subscriber is to be told.
@@ -51,6 +57,10 @@ pub struct Notices {
     /// What walks have found.
     found: VecDeque<Topic>,
     is_anew: bool,
+    /// Topics that somebody asked for.
+    missing: BTreeSet<Topic>,
+    /// Times that one of these was not told for want of room.
+    untold: u64,
     /// Times that more waited than may.
     overruns: u64,
 }
@@ -113,7 +123,9 @@ impl Notices {
     /// A topic has a value that had none (`added`), or has none any more.
     pub fn changed(&mut self, topic: &Topic, added: bool) {
         let concerns = |(watch, walk): &(Watch, Option<Walk>)| {
-            watch.filter.matches(topic) && walk.as_ref().is_none_or(|walk| walk.has_told(topic))
+            (watch.added || watch.removed)
+                && watch.filter.matches(topic)
+                && walk.as_ref().is_none_or(|walk| walk.has_told(topic))
         };
         if !self.watched.iter().any(concerns) {
             return;
@@ -130,11 +142,29 @@ impl Notices {
         }
     }
 
+    /// Somebody asks for a topic that has no value. It is told once, however often that is so until then.
+    pub fn missed(&mut self, topic: &Topic) {
+        if !self.watched.iter().any(|(watch, _)| watch.missing && watch.filter.matches(topic)) {
+            return;
+        }
+        if self.missing.len() < MISSING_MAX {
+            self.missing.insert(topic.clone());
+        } else if !self.missing.contains(topic) {
+            self.untold += 1;
+        }
+    }
+
+    /// Topics that somebody asked for, and that were not told for want of room.
+    #[must_use]
+    pub const fn untold(&self) -> u64 {
+        self.untold
+    }
+
     /// Tells everything again: what was told may be lost.
     pub fn restart(&mut self) {
         self.waiting = BTreeMap::new();
         self.found = VecDeque::new();
-        self.is_anew = !self.watched.is_empty();
+        self.is_anew = self.watched.iter().any(|(watch, _)| watch.added || watch.removed);
         for (watch, walk) in &mut self.watched {
             *walk = Walk::of(watch, false);
         }
@@ -144,7 +174,7 @@ impl Notices {
     #[must_use]
     pub fn has_work(&self) -> bool {
         let walks = self.watched.iter().any(|(_, walk)| walk.is_some());
-        self.is_anew || walks || !self.found.is_empty() || !self.waiting.is_empty()
+        self.is_anew || walks || !self.found.is_empty() || !self.waiting.is_empty() || !self.missing.is_empty()
     }
 
     /// The next thing to be told. None where there is nothing, or where many topics had to be looked at in vain: ask
@@ -163,6 +193,12 @@ impl Notices {
             let wanted = |(watch, _): &(Watch, _)| watch.filter.matches(&topic) && watch.wants(added);
             if self.watched.iter().any(wanted) {
                 return Some(if added { Notice::Added { topic, first: false } } else { Notice::Removed(topic) });
+            }
+        }
+        while let Some(topic) = self.missing.pop_first() {
+            // It may be there by now.
+            if tree.get(&topic).is_none() {
+                return Some(Notice::Missing(topic));
             }
         }
         None
@@ -201,7 +237,6 @@ impl Walk {
 mod tests {
     use super::*;
     use crate::Limits;
-    use alloc::collections::BTreeSet;
     use bytes::Bytes;
     use proptest::prelude::*;
     use tieline_core::{Body, Now, Update};
@@ -235,7 +270,7 @@ mod tests {
     }
 
     fn watch(number: usize) -> Watch {
-        Watch { filter: Filter::new(FILTERS[number]).unwrap(), added: true, removed: true }
+        Watch { filter: Filter::new(FILTERS[number]).unwrap(), added: true, removed: true, missing: false }
     }
 
     /// Takes what is to be told; the subscriber's picture of what there is.
@@ -245,6 +280,7 @@ mod tests {
                 Some(Notice::Anew) => picture.clear(),
                 Some(Notice::Added { topic, first }) => assert!(picture.insert(topic) || first),
                 Some(Notice::Removed(topic)) => assert!(picture.remove(&topic)),
+                Some(Notice::Missing(topic)) => panic!("nobody asks for {topic}"),
                 None if notices.has_work() => {}
                 None => return,
             }
@@ -305,5 +341,26 @@ mod tests {
         }
         assert_eq!((notices.next(&tree), notices.overruns()), (Some(Notice::Anew), 1));
         assert_eq!((notices.next(&tree), notices.has_work()), (None, false));
+    }
+
+    #[test]
+    fn a_topic_that_is_asked_for_is_told_once_unless_it_has_come() {
+        let (mut tree, mut notices) = (Tree::new(Limits::default()), Notices::default());
+        let topic = |name: &str| Topic::new(name).unwrap();
+        notices.watch(Watch { filter: Filter::new("a/#").unwrap(), added: false, removed: false, missing: true }, true);
+        assert!(!notices.has_work());
+        for name in ["a/1", "a/2", "b/1", "a/1"] {
+            notices.missed(&topic(name));
+        }
+        tree.apply(Now::default(), Update { topic: topic("a/2"), body: Body::read("1".into()) }, true).unwrap();
+        notices.changed(&topic("a/2"), true);
+        assert_eq!(notices.next(&tree), Some(Notice::Missing(topic("a/1"))));
+        assert_eq!((notices.next(&tree), notices.has_work()), (None, false));
+        for number in 0..=MISSING_MAX {
+            notices.missed(&topic(&alloc::format!("a/b/{number}")));
+        }
+        assert_eq!(notices.untold(), 1);
+        notices.restart();
+        assert!(matches!(notices.next(&tree), Some(Notice::Missing(_))), "and not that all come again");
     }
 }

@@ -156,6 +156,9 @@ impl ClientOwner {
         if !self.may_fetch(client, now, &asked) {
             return Taken::Refused(ReasonCode::NotAuthorized, String::new());
         }
+        if let Asked::Topics(fetch, _) = &asked {
+            self.bus.borrow_mut().miss(&fetch.filter);
+        }
         let read_filter = self.authentication.read_filter(&self.bus, &client.name);
         let mut work = Answering { reply: Some(reply), read_filter, asked: Fetching::of(asked) };
         let user = self.authentication.user(&self.bus).unwrap_or_else(|| client.name.to_string());

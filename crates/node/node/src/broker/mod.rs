@@ -365,6 +365,7 @@ impl ClientOwner {
                 Ok(snapshot) => {
                     let due = snapshot && options.qos > Qos::AtMostOnce;
                     bus.keep_subscription(now, client.key, of, (asked, &request.properties), due);
+                    bus.miss(filter);
                     has_deltas |= deltas;
                     if snapshot || deltas {
                         let restart = deltas.then_some(if snapshot { DeltaStart::Sent } else { DeltaStart::Later });

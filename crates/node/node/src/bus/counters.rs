@@ -26,6 +26,8 @@ pub struct BusCounters {
     pub unmet: u64,
     /// Times that a client that watches topics was told everything again because too much waited; in `Bus::counters`.
     pub resynchronized: u64,
+    /// Missing topics that clients that watch for them were not told because too many waited; in `Bus::counters`.
+    pub missing_untold: u64,
     /// Messages of clients that were not taken because their payload was not what it had to be.
     pub type_mismatches: u64,
     /// Values removed because their time was over.

@@ -11,7 +11,7 @@ use super::state::{Bus, Subscriber, id_of};
 use crate::access::ReadFilter;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Filter, Instant, Now};
+use tieline_core::{Filter, Instant, Now, Topic};
 use tieline_topics::{DeliveryOptions, Options, RetainHandling, TopicId, Tree, TreeError};
 use tokio::sync::mpsc;
 
@@ -177,6 +177,9 @@ impl Bus {
             counting.census = self.censuses.join(feed.read_filter.as_ref());
             counting.begin(&self.censuses);
         }
+        let may = |topic: &Topic| feed.read_filter.as_ref().is_none_or(|read_filter| read_filter.allows(topic));
+        // What has wildcards is no topic.
+        let asked: Vec<Topic> = filters.iter().filter_map(|filter| Topic::new(filter).ok()).filter(may).collect();
         let key = self.subscribers.insert(Subscriber::Feed(Box::new(feed)));
         let options = Options {
             qos: 0,
@@ -192,6 +195,7 @@ impl Bus {
                 return Err(error);
             }
         }
+        asked.iter().for_each(|topic| self.miss(topic));
         self.feeds.push(key);
         self.work.notify_one();
         Ok(())

@@ -195,7 +195,11 @@ impl Bus {
     /// What was done so far.
     #[must_use]
     pub fn counters(&self) -> BusCounters {
-        let mut counters = BusCounters { resynchronized: self.watchers.overruns(), ..self.counters };
+        let mut counters = BusCounters {
+            resynchronized: self.watchers.overruns(),
+            missing_untold: self.watchers.untold(),
+            ..self.counters
+        };
         for (_, subscriber) in &self.subscribers {
             if let Subscriber::Client(client) = subscriber {
                 client.count_into(&mut counters);

@@ -1,5 +1,5 @@
-//! Clients that are told which topics come and go: subscriptions to `$topics/added/…`, `$topics/removed/…`
-//! (docs/topics-and-mqtt.md, Topic notifications).
+//! Clients that are told which topics come and go, and which are asked for and missing: subscriptions to `$topics/added/…`,
+//! `$topics/removed/…`, `$topics/missing/…` (docs/topics-and-mqtt.md, Topic notifications).
 //!
 //! Such a subscription stands in the tree like any other, where it selects nothing; what it means is kept here.
 
@@ -26,6 +26,8 @@ pub struct Watchers {
     due: BTreeSet<usize>,
     /// Times that clients that are gone were told everything again.
     overruns: u64,
+    /// Notices of missing topics that clients that are gone were not told.
+    untold: u64,
 }
 
 #[derive(Debug, Default)]
@@ -41,15 +43,16 @@ pub fn watch_of(filter: &Filter) -> Option<Result<Watch, &'static str>> {
     let rest = filter.strip_prefix(BRANCH)?;
     let (kind, inner) = rest.split_once('/').unwrap_or((rest, "#"));
     let is_bare = !rest.contains('/');
-    let (added, removed) = match kind {
-        "added" if !is_bare => (true, false),
-        "removed" if !is_bare => (false, true),
-        "+" if !is_bare => (true, true),
-        "#" => (true, true),
-        _ => return Some(Err("below $topics stands added/, removed/ or +/, and a filter of topics")),
+    let (added, removed, missing) = match kind {
+        "added" if !is_bare => (true, false, false),
+        "removed" if !is_bare => (false, true, false),
+        "missing" if !is_bare => (false, false, true),
+        "+" if !is_bare => (true, true, false),
+        "#" => (true, true, false),
+        _ => return Some(Err("below $topics stands added/, removed/, missing/ or +/, and a filter of topics")),
     };
     let inner = Filter::new(inner).map_err(|_| "below $topics/added/ stands a filter of topics");
-    Some(inner.map(|filter| Watch { filter, added, removed }))
+    Some(inner.map(|filter| Watch { filter, added, removed, missing }))
 }
 
 impl Watchers {
@@ -82,8 +85,10 @@ impl Watchers {
 
     /// The client's session has ended.
     pub fn forget(&mut self, key: usize) {
-        let gone = self.by_key.remove(&key);
-        self.overruns += gone.map_or(0, |gone| gone.notices.overruns());
+        if let Some(gone) = self.by_key.remove(&key) {
+            self.overruns += gone.notices.overruns();
+            self.untold += gone.notices.untold();
+        }
         self.due.remove(&key);
     }
 
@@ -108,6 +113,22 @@ impl Watchers {
         }
     }
 
+    /// Somebody asks for a topic that has no value.
+    fn miss(&mut self, topic: &Topic) {
+        for (key, watcher) in &mut self.by_key {
+            watcher.notices.missed(topic);
+            if watcher.notices.has_work() {
+                self.due.insert(*key);
+            }
+        }
+    }
+
+    /// Notices of missing topics that were not told for want of room.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.untold + self.by_key.values().map(|watcher| watcher.notices.untold()).sum::<u64>()
+    }
+
     /// Times that a client had to be told everything again because too much waited.
     #[must_use]
     pub fn overruns(&self) -> u64 {
@@ -126,6 +147,22 @@ impl Bus {
     pub(super) fn watch(&mut self, key: usize, filter: &Filter, walk: bool) {
         if let Some(Ok(watch)) = watch_of(filter) {
             self.watchers.watch(key, watch, walk);
+            self.work.notify_one();
+        }
+    }
+
+    /// Somebody may read a topic, and asks for it: where it has no value, who watches for that is told. Topics that only a node
+    /// publishes are not made by clients.
+    pub fn miss(&mut self, topic: &str) {
+        if self.watchers.by_key.is_empty() || topic.starts_with('$') || self.tree.get(topic).is_some() {
+            return;
+        }
+        if self.is_reserved(topic) || self.derives(topic) || self.is_of_upstream(topic) {
+            return;
+        }
+        // What has wildcards is no topic.
+        if let Ok(topic) = Topic::new(topic) {
+            self.watchers.miss(&topic);
             self.work.notify_one();
         }
     }
@@ -181,6 +218,7 @@ impl Watcher {
                     Notice::Anew => (None, "anew", false),
                     Notice::Added { topic, first } => (Some(topic), "added", *first),
                     Notice::Removed(topic) => (Some(topic), "removed", false),
+                    Notice::Missing(topic) => (Some(topic), "missing", false),
                 };
                 if path.is_some_and(|path| client.identity.as_ref().is_some_and(|identity| !identity.may_read(path))) {
                     continue;
@@ -217,7 +255,8 @@ mod tests {
         check("$topics/removed/+/b", Some(Some(("+/b", false, true))));
         check("$topics/+/#", Some(Some(("#", true, true))));
         check("$topics/#", Some(Some(("#", true, true))));
-        for wrong in ["$topics/added", "$topics/+", "$topics/other/#", "$topics/"] {
+        check("$topics/missing/a/+", Some(Some(("a/+", false, false))));
+        for wrong in ["$topics/added", "$topics/+", "$topics/missing", "$topics/other/#", "$topics/"] {
             check(wrong, Some(None));
         }
     }

@@ -130,6 +130,8 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
         "Clients that got all topic notifications again because their queue was too long.",
         counters.resynchronized,
     );
+    let missing = "Notifications of missing topics that were dropped because a client's queue was full.";
+    e.counter("tieline_topics_missing_dropped_total", missing, counters.missing_untold);
     e.counter(
         "tieline_topics_type_mismatches_total",
         "Messages refused because their payload did not have the declared type.",

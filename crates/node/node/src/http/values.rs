@@ -102,7 +102,10 @@ pub async fn one(
     }
     upstream::look(&authorized, vec![topic.clone()]).await?;
     let found = authorized.app.bus.call(move |bus, _| {
-        let view = bus.tree().get(&topic)?;
+        let Some(view) = bus.tree().get(&topic) else {
+            bus.miss(&topic);
+            return None;
+        };
         let mut text = String::new();
         write_topic(bus.tree(), &view, &mut text);
         // A value that was marked as one from before has the version of that.

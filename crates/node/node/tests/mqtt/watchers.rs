@@ -83,3 +83,28 @@ fn a_session_that_goes_on_is_told_all_anew() {
     assert!(connack.session_present);
     assert_eq!(told(&mut reader), ["anew", "!added/w/b"]);
 }
+
+#[test]
+fn a_topic_that_somebody_asks_for_in_vain_is_told() {
+    let server = Server::start();
+    let (mut maker, mut reader) = (server.client("maker"), server.client("reader"));
+    set(&mut maker, "w/there", "1");
+    assert_eq!(maker.subscribe(&[("$topics/missing/w/#", at(Qos::AtMostOnce))]), [ReasonCode::Success]);
+    assert_eq!(told(&mut maker), [""; 0], "none is told of what is there");
+    for (filter, expect) in [
+        ("w/a", &["missing/w/a"][..]),
+        ("w/there", &[]),
+        ("w/+", &[]),
+        ("other", &[]),
+        ("$SYS/none", &[]),
+        ("w/a", &["missing/w/a"]),
+        ("$share/g/w/b", &["missing/w/b"]),
+    ] {
+        reader.subscribe(&[(filter, at(Qos::AtMostOnce))]);
+        assert_eq!(told(&mut maker), expect, "{filter}");
+    }
+    set(&mut maker, "w/a", "made");
+    assert!(told(&mut reader).iter().any(|topic| topic == "w/a"));
+    reader.subscribe(&[("w/a", at(Qos::AtMostOnce))]);
+    assert_eq!(told(&mut maker), [""; 0]);
+}
