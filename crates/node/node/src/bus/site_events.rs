@@ -455,7 +455,7 @@ impl Bus {
         let body = Body::read(payload.clone());
         let message = Message { topic, payload, properties, received: now.mono };
         // A last value comes again after a restart; what is none waits for sessions over a restart.
-        let origin = if retain { Origin::Upstream(None) } else { Origin::Client(None) };
+        let origin = if retain { Origin::Upstream(None, None) } else { Origin::Client(None) };
         if self.apply_from(now, message, &body, (qos, retain), origin).is_err() {
             self.count_left_out();
         }
