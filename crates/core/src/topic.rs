@@ -71,6 +71,12 @@ impl Topic {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// The same topic, in memory of its own: threads that clone and drop one allocation at the same time wait for each other.
+    #[must_use]
+    pub fn unshared(&self) -> Self {
+        Self((&*self.0).into())
+    }
+
     /// The levels, first to last.
     pub fn levels(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')

@@ -19,6 +19,8 @@ use tieline_store::StoreError;
 
 /// Threads that answer a question.
 const THREADS_MAX: usize = 8;
+/// The same of a processor core.
+const THREADS_OF_A_CORE: usize = 2;
 /// Parts of a thread that wait.
 const PARTS_MAX: usize = 2;
 /// How much these threads are set back: what is recorded and delivered goes before what is asked for.
@@ -57,10 +59,10 @@ enum Said<T> {
     Failed(StoreError),
 }
 
-/// How many threads answer a question about so many groups of topics; none where one alone is as good.
+/// How many threads answer a question about so many groups of topics; none where one alone is as good. Some of them wait for the disk.
 pub(super) fn threads_for(groups: usize) -> Option<NonZero<usize>> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    NonZero::new(cores.min(THREADS_MAX).min(groups)).filter(|threads| threads.get() > 1)
+    NonZero::new((cores * THREADS_OF_A_CORE).min(THREADS_MAX).min(groups)).filter(|threads| threads.get() > 1)
 }
 
 impl<T: Send + 'static> InOrder<T> {
