@@ -25,6 +25,7 @@
 //! Numbers have their low byte first; `check` is the CRC-32 of all bytes before it.
 
 use crate::BatchError;
+use crate::frame::{checked, covered};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use tieline_core::{Cursor, Timestamp};
@@ -96,7 +97,7 @@ impl SiteCall {
             out.extend(name.as_bytes());
         }
         out.extend(self.body.as_bytes());
-        checked(out)
+        within_limit(out)
     }
 
     /// Reads a call.
@@ -104,7 +105,7 @@ impl SiteCall {
     /// # Errors
     /// The bytes are none.
     pub fn parse(bytes: &[u8]) -> Result<Self, BatchError> {
-        let mut cursor = Cursor::new(covered(bytes)?);
+        let mut cursor = Cursor::new(covered(bytes, VERSION, CALL_BYTES_MAX)?);
         let deadline = Timestamp::from_micros(cursor.i64_le()?);
         let mut names = [String::new(), String::new()];
         for name in &mut names {
@@ -127,7 +128,7 @@ impl CallAnswer {
         let mut out = Vec::with_capacity(8 + self.body.len());
         out.extend([VERSION, self.outcome.number()]);
         out.extend(self.body.as_bytes());
-        checked(out)
+        within_limit(out)
     }
 
     /// Reads an answer.
@@ -135,7 +136,7 @@ impl CallAnswer {
     /// # Errors
     /// The bytes are none.
     pub fn parse(bytes: &[u8]) -> Result<Self, BatchError> {
-        let mut cursor = Cursor::new(covered(bytes)?);
+        let mut cursor = Cursor::new(covered(bytes, VERSION, CALL_BYTES_MAX)?);
         let kind = cursor.u8()?;
         let outcome = CallOutcome::ALL.into_iter().find(|outcome| outcome.number() == kind);
         let outcome = outcome.ok_or(BatchError::Illegal("kind of answer"))?;
@@ -143,26 +144,8 @@ impl CallAnswer {
     }
 }
 
-fn checked(mut out: Vec<u8>) -> Option<Vec<u8>> {
-    let check = crc32fast::hash(&out);
-    out.extend(check.to_le_bytes());
-    (out.len() <= CALL_BYTES_MAX).then_some(out)
-}
-
-/// What the check covers, behind the version.
-fn covered(bytes: &[u8]) -> Result<&[u8], BatchError> {
-    if bytes.len() > CALL_BYTES_MAX {
-        return Err(BatchError::Illegal("length"));
-    }
-    let Some((covered, check)) = bytes.split_last_chunk() else { return Err(BatchError::Truncated) };
-    let Some((version, rest)) = covered.split_first() else { return Err(BatchError::Truncated) };
-    if *version != VERSION {
-        return Err(BatchError::Version(*version));
-    }
-    if crc32fast::hash(covered) != u32::from_le_bytes(*check) {
-        return Err(BatchError::Check);
-    }
-    Ok(rest)
+fn within_limit(out: Vec<u8>) -> Option<Vec<u8>> {
+    Some(checked(out)).filter(|out| out.len() <= CALL_BYTES_MAX)
 }
 
 fn text(bytes: &[u8]) -> Result<String, BatchError> {

@@ -38,6 +38,7 @@ mod batch;
 mod call;
 mod clock_offset;
 mod events;
+mod frame;
 mod lead;
 mod pace;
 mod random;

@@ -41,6 +41,7 @@ pub use inbox::{EventInbox, InboxStats};
 pub use outbox::{EventOutbox, OutboxLimits, OutboxStats};
 
 use crate::BatchError;
+use crate::frame::{checked, covered};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -235,7 +236,7 @@ impl EventMessage {
     /// # Errors
     /// The bytes are none.
     pub fn parse(bytes: &[u8]) -> Result<Self, BatchError> {
-        let mut cursor = Cursor::new(covered(bytes)?);
+        let mut cursor = Cursor::new(covered(bytes, VERSION, EVENTS_BYTES_MAX)?);
         match cursor.u8()? {
             KIND_BATCH => {
                 let class = EventClass::of_number(cursor.u8()?).ok_or(BatchError::Illegal("class"))?;
@@ -309,34 +310,12 @@ impl EventAnswer {
     /// # Errors
     /// The bytes are none.
     pub fn parse(bytes: &[u8]) -> Result<Self, BatchError> {
-        let mut cursor = Cursor::new(covered(bytes)?);
+        let mut cursor = Cursor::new(covered(bytes, VERSION, EVENTS_BYTES_MAX)?);
         let outcome = Self::KINDS.get(usize::from(cursor.u8()?)).copied();
         let answer = Self { outcome: outcome.ok_or(BatchError::Illegal("kind of answer"))?, run: cursor.u64_le()? };
         ended(&cursor)?;
         Ok(answer)
     }
-}
-
-fn checked(mut out: Vec<u8>) -> Vec<u8> {
-    let check = crc32fast::hash(&out);
-    out.extend(check.to_le_bytes());
-    out
-}
-
-/// What the check covers, behind the version.
-fn covered(bytes: &[u8]) -> Result<&[u8], BatchError> {
-    if bytes.len() > EVENTS_BYTES_MAX {
-        return Err(BatchError::Illegal("length"));
-    }
-    let Some((covered, check)) = bytes.split_last_chunk() else { return Err(BatchError::Truncated) };
-    let Some((version, rest)) = covered.split_first() else { return Err(BatchError::Truncated) };
-    if *version != VERSION {
-        return Err(BatchError::Version(*version));
-    }
-    if crc32fast::hash(covered) != u32::from_le_bytes(*check) {
-        return Err(BatchError::Check);
-    }
-    Ok(rest)
 }
 
 fn short<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], BatchError> {

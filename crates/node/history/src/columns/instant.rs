@@ -26,6 +26,8 @@ use tieline_store::StoreError;
 
 /// Topics whose heads are copied in one go.
 const GROUP_TOPICS: usize = 256;
+/// The same of the first group: a short page needs no more.
+const GROUP_FIRST: usize = 16;
 /// Topics that are answered before other threads begin.
 const ALONE_TOPICS: usize = 1024;
 
@@ -247,7 +249,8 @@ impl Worker for Latest<'_> {
     }
 
     fn part(&mut self) -> Result<Option<Vec<Found>>, StoreError> {
-        let group: Vec<Recorded> = self.topics.drain(..GROUP_TOPICS.min(self.topics.len())).collect();
+        let count = self.answered.clamp(GROUP_FIRST, GROUP_TOPICS).min(self.topics.len());
+        let group: Vec<Recorded> = self.topics.drain(..count).collect();
         if group.is_empty() { Ok(None) } else { self.answer(group).map(Some) }
     }
 
