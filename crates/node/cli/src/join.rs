@@ -15,7 +15,7 @@ use tieline_fabric::{Credentials, Fabric, FabricError, FabricOptions, KeyKind, K
 use tieline_node::config::{Config, FabricConfig};
 use tieline_node::joining::{FabricFiles, offer_key};
 use tieline_node::load_config;
-use toml_edit::{Array, DocumentMut, Item, Table, value};
+use toml_edit::{Array, DocumentMut, Item, Table, Value, value};
 
 /// How long the centre, or a server, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -97,7 +97,9 @@ pub fn join_centre(args: &JoinArgs, url: &str, files: &FabricFiles) -> Result<Ou
     if let Some(text) = &authorities {
         write(&files.authorities(), text)?;
     }
-    write(&files.joined(), &settings(&site, &servers, authorities.is_some()))?;
+    let before = std::fs::read_to_string(files.joined()).unwrap_or_default();
+    let joined = settings(&before, &site, &servers, authorities.is_some());
+    write(&files.joined(), &joined.with_context(|| files.joined().display().to_string())?)?;
     let connected = connect(&files.joined(), &site, files.site());
     let words = match &connected {
         Ok(_) => "it can connect to the centre's servers".to_owned(),
@@ -148,19 +150,25 @@ fn token(args: &JoinArgs) -> Result<String> {
     }
 }
 
-/// What `tieline run` reads where the configuration has no `[fabric]`.
-fn settings(site: &str, servers: &[String], has_authorities: bool) -> String {
-    let (mut fabric, mut own) = (Table::new(), Table::new());
-    fabric.insert("servers", value(servers.iter().collect::<Array>()));
-    fabric.insert("seed_file", value("site.nk"));
-    if has_authorities {
-        fabric.insert("authorities", value("authorities.pem"));
-    }
-    own.insert("name", value(site));
-    let mut document = DocumentMut::new();
-    document.insert("fabric", Item::Table(fabric));
-    document.insert("site", Item::Table(own));
-    format!("# Written by `tieline join`. A node uses it if its configuration has no [fabric].\n{document}")
+/// What `tieline run` reads where the configuration has no `[fabric]`. What was added to it by hand stays.
+fn settings(before: &str, site: &str, servers: &[String], has_authorities: bool) -> Result<String> {
+    const HEADER: &str = "# Written by `tieline join`. A node uses it if its configuration has no [fabric].\n";
+    let header = if before.trim().is_empty() { HEADER } else { "" };
+    let mut document: DocumentMut = before.parse().context("it is no TOML; mend it or remove it")?;
+    let mut set = |section: &str, key: &str, item: Option<Value>| {
+        let table = document.entry(section).or_insert_with(|| Item::Table(Table::new()));
+        let table = table.as_table_like_mut().with_context(|| format!("{section} is no section"))?;
+        match item {
+            Some(found) => table.insert(key, value(found)),
+            None => table.remove(key),
+        };
+        anyhow::Ok(())
+    };
+    set("fabric", "servers", Some(servers.iter().collect::<Array>().into()))?;
+    set("fabric", "seed_file", Some("site.nk".into()))?;
+    set("fabric", "authorities", has_authorities.then(|| "authorities.pem".into()))?;
+    set("site", "name", Some(site.into()))?;
+    Ok(format!("{header}{document}"))
 }
 
 /// Replaced as a whole: a node that starts meanwhile reads what was there before, or this.
@@ -239,9 +247,22 @@ mod tests {
     fn settings_are_those_of_a_node() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("joined.toml");
-        write(&path, &settings("no\"rth", &["tls://a.example:4222".to_owned()], true)).unwrap();
+        let servers = ["tls://a.example:4222".to_owned()];
+        let first = settings("", "no\"rth", &servers, true).unwrap();
+        write(&path, &first).unwrap();
         let config = load_config(&path).unwrap();
         assert_eq!(config.site.unwrap().name, "no\"rth");
         assert_eq!(config.fabric.unwrap().authorities, Some(folder.path().join("authorities.pem")));
+        // It joins again, elsewhere; what was added stays.
+        let added = format!("{first}share = ['alarms/#'] # for all\n");
+        let again = settings(&added, "south", &["nats://b.example:4222".to_owned()], false).unwrap();
+        write(&path, &again).unwrap();
+        let Config { site: Some(site), fabric: Some(fabric), .. } = load_config(&path).unwrap() else {
+            panic!("{again}")
+        };
+        assert_eq!((site.name.as_str(), site.share.len(), fabric.authorities), ("south", 1, None));
+        assert!(again.contains("# for all") && again.contains("b.example") && !again.contains("a.example"), "{again}");
+        assert!(settings("[site", "south", &servers, true).is_err());
+        assert!(settings("site = 1", "south", &servers, true).is_err());
     }
 }
