@@ -23,7 +23,7 @@ use tieline_store::{Answer, ChunkRow, Piece, Row, StoreError};
 /// Topics of a group that a thread makes buckets of, and whose buckets are made before other threads begin.
 const GROUP_TOPICS: usize = 16;
 /// Rows that a thread gives at a time.
-const PART_ROWS: usize = 4096;
+const PART_ROWS: usize = 1024;
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
     reader: &'r HistoryReader,
