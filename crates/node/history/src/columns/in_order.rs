@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
+use std::time::{Duration, Instant};
 use tieline_core::{StorageError, StorageErrorKind};
 use tieline_store::StoreError;
 
@@ -59,10 +60,17 @@ enum Said<T> {
     Failed(StoreError),
 }
 
-/// How many threads answer a question about so many groups of topics; none where one alone is as good. Some of them wait for the disk.
-pub(super) fn threads_for(groups: usize) -> Option<NonZero<usize>> {
+/// A question that one thread answers in less time is not worth others. Tests have few samples, and want them.
+const WORTH: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_millis(20) };
+
+/// How many threads answer what is left of a question, where some topics were answered since it began; none where one alone is as good.
+pub(super) fn threads_for(began: Instant, answered: usize, left: usize, group: usize) -> Option<NonZero<usize>> {
+    let topics = u32::try_from(left / answered.max(1)).unwrap_or(u32::MAX);
+    if began.elapsed().saturating_mul(topics) < WORTH {
+        return None;
+    }
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    NonZero::new((cores * THREADS_OF_A_CORE).min(THREADS_MAX).min(groups)).filter(|threads| threads.get() > 1)
+    NonZero::new((cores * THREADS_OF_A_CORE).min(THREADS_MAX).min(left / group)).filter(|threads| threads.get() > 1)
 }
 
 impl<T: Send + 'static> InOrder<T> {

@@ -19,6 +19,7 @@ use crate::edits::ActiveEdits;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 use std::vec;
 use tieline_core::{Filter, Quality, Timestamp, Topic};
 use tieline_series::{Column, Sample};
@@ -46,6 +47,7 @@ pub struct Latest<'r> {
     heads: ColumnsOf,
     journaled: Journaled,
     edits: Arc<ActiveEdits>,
+    began: Instant,
     /// Topics that this thread answered, and how many it answers before others begin.
     answered: usize,
     alone: usize,
@@ -77,6 +79,7 @@ impl<'r> Latest<'r> {
             heads: ColumnsOf::new(),
             journaled,
             edits,
+            began: Instant::now(),
             answered: 0,
             alone: usize::MAX,
             threads: None,
@@ -118,7 +121,8 @@ impl<'r> Latest<'r> {
     /// Has threads answer about the topics that are left, where they are faster.
     fn start_threads(&mut self) -> Result<(), StoreError> {
         self.alone = usize::MAX;
-        let Some(threads) = threads_for(self.topics.len() / GROUP_TOPICS) else { return Ok(()) };
+        let threads = threads_for(self.began, self.answered, self.topics.len(), GROUP_TOPICS);
+        let Some(threads) = threads else { return Ok(()) };
         let topics: Vec<Recorded> = self.topics.drain(..).collect();
         let groups = topics.chunks(GROUP_TOPICS).map(<[Recorded]>::to_vec).collect();
         let (time, journaled, edits) = (self.time, self.journaled.clone(), Arc::clone(&self.edits));

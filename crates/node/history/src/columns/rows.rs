@@ -15,6 +15,7 @@ use super::walk::{Out, Walk};
 use crate::edits::ActiveEdits;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 use std::vec;
 use tieline_core::{Timestamp, Topic};
 use tieline_series::{Bucket, Buckets, Column, Editor, Frame, Grid, Samples, Step, Sweep};
@@ -40,6 +41,7 @@ pub struct Rows<'r> {
     walk: Option<Walk>,
     /// Has the rows, where they come in order of time.
     timeline: Option<Box<Timeline<'r>>>,
+    began: Instant,
     /// Topics that this thread began with, and with how many it begins before others do.
     begun: usize,
     alone: usize,
@@ -121,6 +123,7 @@ impl<'r> Rows<'r> {
             edits,
             walk: None,
             timeline,
+            began: Instant::now(),
             begun: 0,
             alone: usize::MAX,
             threads: None,
@@ -160,7 +163,8 @@ impl<'r> Rows<'r> {
     /// Has threads make the buckets of the topics that are left; says false where this one is as good.
     fn start_threads(&mut self) -> Result<bool, StoreError> {
         self.alone = usize::MAX;
-        let Some(threads) = threads_for(self.topics.len() / GROUP_TOPICS) else { return Ok(false) };
+        let threads = threads_for(self.began, self.begun, self.topics.len(), GROUP_TOPICS);
+        let Some(threads) = threads else { return Ok(false) };
         let topics: Vec<Recorded> = self.topics.drain(..).collect();
         let groups = topics.chunks(GROUP_TOPICS).map(<[Recorded]>::to_vec).collect();
         let (query, journaled) = (self.query.clone(), self.journaled.clone());
