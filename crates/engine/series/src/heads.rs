@@ -52,7 +52,7 @@ pub struct Sealed {
 
 #[derive(Debug)]
 struct Head {
-    /// Shared with those who read it: it is copied when a sample comes meanwhile.
+    /// Shared with readers: it is copied when a sample comes while one has it.
     column: Arc<Column>,
     /// Whether each sample came later than the one before: it is as [`Column::settle`] leaves it.
     is_settled: bool,

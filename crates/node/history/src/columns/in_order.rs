@@ -87,7 +87,9 @@ impl<T: Send + 'static> InOrder<T> {
         let (left, damaged) = (groups.len(), Arc::new(AtomicU64::new(0)));
         let mut shares = vec![Vec::new(); threads.get()];
         for (number, group) in groups.into_iter().enumerate() {
-            shares.get_mut(number % threads).into_iter().for_each(|share| share.push(group.clone()));
+            if let Some(share) = shares.get_mut(number % threads) {
+                share.push(group);
+            }
         }
         let start = |share: Vec<Vec<Recorded>>| {
             let (out, parts) = sync_channel(PARTS_MAX);
@@ -156,12 +158,11 @@ fn answer<T: Send + 'static>(
                 }
                 Err(error) => Said::Failed(error),
             };
-            let is_part = matches!(said, Said::Part(_));
-            let is_last = matches!(said, Said::Failed(_));
-            if out.send(said).is_err() || is_last {
+            let (is_end, is_failed) = (matches!(said, Said::End), matches!(said, Said::Failed(_)));
+            if out.send(said).is_err() || is_failed {
                 return;
             }
-            if !is_part {
+            if is_end {
                 break;
             }
         }
