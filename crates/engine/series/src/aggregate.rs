@@ -81,7 +81,7 @@ impl Aggregate {
     pub fn of(self, bucket: &Bucket) -> Option<Aggregated> {
         let data = &bucket.data;
         let of_numbers = |number: f64| {
-            let numbers = bucket.numbers?;
+            let numbers = bucket.summary.numbers?;
             Some(Aggregated { datum: Datum::Float(number), quality: numbers.reasons, count: numbers.count })
         };
         let of_data = |datum: Datum| Some(Aggregated { datum, quality: data.reasons, count: data.count });
@@ -89,17 +89,17 @@ impl Aggregate {
             Self::Mean => of_numbers(bucket.mean()?),
             Self::TimeWeighted => of_numbers(bucket.time_weighted()?),
             Self::Integral => of_numbers(bucket.integral()?),
-            Self::Sum => of_numbers(bucket.numbers?.sum),
+            Self::Sum => of_numbers(bucket.summary.numbers?.sum),
             Self::Percentile(hundredths) => of_numbers(bucket.percentile(f64::from(hundredths) / 100.0)?),
             Self::Min | Self::Max => {
-                let (numbers, (low, high)) = (bucket.numbers?, data.extremes.clone()?);
+                let (numbers, (low, high)) = (bucket.summary.numbers?, data.extremes.clone()?);
                 let datum = if self == Self::Min { low } else { high };
                 Some(Aggregated { datum, quality: numbers.reasons, count: numbers.count })
             }
             Self::First => of_data(data.ends.clone()?.0),
             Self::Last => of_data(data.ends.clone()?.1),
             Self::Count => {
-                let count = bucket.validities.good + bucket.validities.uncertain;
+                let count = bucket.summary.validities.good + bucket.summary.validities.uncertain;
                 let datum = Datum::Int(count.cast_signed());
                 (count > 0).then_some(Aggregated { datum, quality: data.reasons, count })
             }

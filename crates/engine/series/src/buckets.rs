@@ -8,7 +8,7 @@
 //! Samples of bad quality are counted and otherwise left out. A number stands until the next one.
 
 use crate::column::{Column, Data, Datum, Stretch};
-use crate::summary::{Numbers, Summary, ValidityCounts};
+use crate::summary::Summary;
 use crate::sweep::Span;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -59,11 +59,15 @@ impl Frame {
     /// When the first bucket begins; none where there is none.
     #[must_use]
     pub fn first(&self) -> Option<Timestamp> {
-        let first = match &self.grid {
+        self.bucket(self.begin()).map(|(start, _)| start)
+    }
+
+    /// The first time that is in a bucket; its end where there is none.
+    fn begin(&self) -> Timestamp {
+        match &self.grid {
             Grid::Every(_) => self.from,
-            Grid::Starts(starts) => self.from.max(*starts.first()?),
-        };
-        self.bucket(first).map(|(start, _)| start)
+            Grid::Starts(starts) => starts.first().map_or(self.to, |start| self.from.max(*start)),
+        }
     }
 
     /// When the bucket begins that follows the one that begins at `start`; none behind the last.
@@ -90,10 +94,8 @@ pub struct Bucket {
     pub end: Timestamp,
     /// Where what is asked for begins in it.
     pub from: Timestamp,
-    /// How many may be trusted how far.
-    pub validities: ValidityCounts,
-    /// The numbers that are not bad.
-    pub numbers: Option<Numbers>,
+    /// How many samples may be trusted how far, and the numbers that are not bad.
+    pub summary: Summary,
     /// The number that stood when it began.
     pub standing: Option<f64>,
     /// All numbers, ascending, where [`Needs::numbers`] says so.
@@ -160,7 +162,7 @@ impl Bucket {
     /// An empty one.
     fn begin(&mut self, from: Timestamp, standing: Option<f64>) {
         (self.from, self.standing) = (from, standing);
-        (self.validities, self.numbers) = (ValidityCounts::default(), None);
+        self.summary = Summary::default();
         self.sorted.clear();
         if self.data.is_told() {
             self.data = Extent::default();
@@ -170,7 +172,7 @@ impl Bucket {
     /// The mean of the numbers.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
-        self.numbers.map(|numbers| numbers.sum / as_f64(numbers.count))
+        self.summary.numbers.map(|numbers| numbers.sum / as_f64(numbers.count))
     }
 
     /// The mean over time: each number for as long as it stood, up to the end. Of numbers that all came at the end, their mean.
@@ -211,7 +213,7 @@ impl Bucket {
                 (standing * width, width)
             })
         };
-        match &self.numbers {
+        match &self.summary.numbers {
             None => self.standing.map(|_| before(self.end)),
             Some(numbers) => {
                 let ((first, _), (last, number)) = (numbers.first, numbers.last);
@@ -223,9 +225,7 @@ impl Bucket {
     }
 
     fn add_stretch(&mut self, stretch: &Stretch<'_>, needs: Needs) {
-        let mut summary = Summary::default();
-        summary.add(stretch);
-        self.add_numbers(&summary);
+        self.summary.add(stretch);
         if stretch.quality.validity() == Validity::Bad {
             return;
         }
@@ -236,16 +236,6 @@ impl Bucket {
         if needs.data {
             self.data.add_stretch(stretch);
         }
-    }
-
-    fn add_numbers(&mut self, summary: &Summary) {
-        self.validities.good += summary.validities.good;
-        self.validities.uncertain += summary.validities.uncertain;
-        self.validities.bad += summary.validities.bad;
-        self.numbers = match (&self.numbers, &summary.numbers) {
-            (Some(numbers), Some(others)) => Some(numbers.followed_by(others)),
-            (numbers, others) => numbers.or(*others),
-        };
     }
 }
 
@@ -300,7 +290,7 @@ impl<T> Buckets<T> {
     pub fn add_summary(&mut self, first: Timestamp, summary: &Summary) {
         let needs = self.needs;
         if let Some(bucket) = self.bucket(first) {
-            bucket.add_numbers(summary);
+            bucket.summary.append(summary);
             if needs.data {
                 bucket.data.add_summary(summary);
             }
@@ -319,22 +309,14 @@ impl<T> Buckets<T> {
             skipped -= left_out.times.len();
             while let Some(first) = stretch.times.first() {
                 let first = Timestamp::from_micros(*first);
-                let before = self.frame.bucket(first).is_none() && first < self.frame.to;
-                // Before the frame, or before the first start of its grid.
-                let next_start = || match &self.frame.grid {
-                    Grid::Starts(starts) => starts.first().map_or(self.frame.to, |start| (*start).max(self.frame.from)),
-                    Grid::Every(_) => self.frame.from,
-                };
-                let until = match self.frame.bucket(first) {
-                    Some((_, end)) => end,
-                    None if before => next_start(),
-                    None => break,
-                };
-                let length = stretch.times.partition_point(|time| *time < until.micros());
-                let (part, rest) = stretch.split_at(length.max(1));
-                let needs = self.needs;
-                if let Some(bucket) = self.bucket(first) {
-                    bucket.add_stretch(&part, needs);
+                let is_inside = self.bucket(first).is_some();
+                if !is_inside && first >= self.frame.to {
+                    break;
+                }
+                let until = if is_inside { self.bucket.end } else { self.frame.begin() };
+                let (part, rest) = stretch.split_at(count_before(stretch.times, until.micros()).max(1));
+                if is_inside {
+                    self.bucket.add_stretch(&part, self.needs);
                 }
                 stretch = rest;
             }
@@ -356,15 +338,23 @@ impl<T> Buckets<T> {
     fn close(&mut self) {
         if core::mem::take(&mut self.is_open) {
             self.bucket.sorted.sort_by(f64::total_cmp);
-            self.standing = self.bucket.numbers.map(|numbers| numbers.last.1).or(self.standing);
-            self.done.extend((self.take)(&self.bucket));
+            self.standing = self.bucket.summary.numbers.map(|numbers| numbers.last.1).or(self.standing);
+            if let Some(taken) = (self.take)(&self.bucket) {
+                self.done.push_back(taken);
+            }
         }
     }
 
-    /// Whether something of a bucket was not given out.
+    /// Of how many buckets what was taken was not given out.
     #[must_use]
-    pub fn has_done(&self) -> bool {
-        !self.done.is_empty()
+    pub fn done(&self) -> usize {
+        self.done.len()
+    }
+
+    /// What was taken of all buckets that get no more samples.
+    #[must_use]
+    pub fn take_done(&mut self) -> VecDeque<T> {
+        core::mem::take(&mut self.done)
     }
 
     /// Forgets the bucket that is being filled, and says from where on its samples are to be added again; none where there is none.
@@ -380,6 +370,18 @@ impl<T> Buckets<T> {
     /// All has been added: the last bucket gets no more samples.
     pub fn finish(&mut self) {
         self.close();
+    }
+}
+
+/// How many of ascending times are before another.
+fn count_before(times: &[i64], until: i64) -> usize {
+    // Few are counted faster than they are searched.
+    const FEW: usize = 16;
+    match times.get(FEW..) {
+        Some(others) if others.first().is_some_and(|time| *time < until) => {
+            FEW + others.partition_point(|time| *time < until)
+        }
+        _ => times.iter().take_while(|time| **time < until).count(),
     }
 }
 

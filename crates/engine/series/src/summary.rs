@@ -79,6 +79,17 @@ impl Summary {
         summary
     }
 
+    /// Adds samples that follow in time.
+    pub(crate) fn append(&mut self, others: &Self) {
+        self.validities.good += others.validities.good;
+        self.validities.uncertain += others.validities.uncertain;
+        self.validities.bad += others.validities.bad;
+        self.numbers = match (&self.numbers, &others.numbers) {
+            (Some(numbers), Some(others)) => Some(numbers.followed_by(others)),
+            (numbers, others) => numbers.or(*others),
+        };
+    }
+
     pub(crate) fn add(&mut self, stretch: &Stretch<'_>) {
         let ValidityCounts { good, uncertain, bad } = &mut self.validities;
         let count = match stretch.quality.validity() {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::summary::{Numbers, ValidityCounts};
 use crate::{Aggregate, Chunk, Origin, Sample, Step, Sweep, encode};
 use alloc::sync::Arc;
 use bytes::Bytes;
@@ -63,22 +64,24 @@ fn naive(samples: &[Sample], start: Timestamp, end: Timestamp) -> Option<Bucket>
         start,
         end,
         from: start,
-        validities: ValidityCounts {
-            good: count(Validity::Good),
-            uncertain: count(Validity::Uncertain),
-            bad: count(Validity::Bad),
+        summary: Summary {
+            validities: ValidityCounts {
+                good: count(Validity::Good),
+                uncertain: count(Validity::Uncertain),
+                bad: count(Validity::Bad),
+            },
+            numbers: numbers.first().zip(numbers.last()).map(|(first, last)| Numbers {
+                count: numbers.len() as u64,
+                sum: sorted.iter().sum(),
+                min: sorted[0],
+                max: *sorted.last().unwrap(),
+                first: *first,
+                last: *last,
+                area,
+                reasons,
+                kind: None,
+            }),
         },
-        numbers: numbers.first().zip(numbers.last()).map(|(first, last)| Numbers {
-            count: numbers.len() as u64,
-            sum: sorted.iter().sum(),
-            min: sorted[0],
-            max: *sorted.last().unwrap(),
-            first: *first,
-            last: *last,
-            area,
-            reasons,
-            kind: None,
-        }),
         standing: standing.and_then(|sample| sample.datum.as_f64()),
         sorted,
         data: Extent {
@@ -92,7 +95,7 @@ fn naive(samples: &[Sample], start: Timestamp, end: Timestamp) -> Option<Bucket>
 
 /// As text, without the kinds of numbers: not-a-number is equal to itself there.
 fn told(bucket: &Bucket) -> alloc::string::String {
-    let numbers = bucket.numbers.map(|numbers| Numbers {
+    let numbers = bucket.summary.numbers.map(|numbers| Numbers {
         kind: None,
         sum: numbers.sum + 0.0,
         area: numbers.area + 0.0,
@@ -100,7 +103,10 @@ fn told(bucket: &Bucket) -> alloc::string::String {
     });
     let extremes = bucket.data.extremes.as_ref().map(|(low, high)| (low.as_f64(), high.as_f64()));
     let data = Extent { extremes: None, ..bucket.data.clone() };
-    alloc::format!("{:?} {extremes:?}", Bucket { numbers, data, ..bucket.clone() })
+    alloc::format!(
+        "{:?} {extremes:?}",
+        Bucket { summary: Summary { numbers, ..bucket.summary }, data, ..bucket.clone() }
+    )
 }
 
 fn whole() -> Take<Bucket> {
@@ -177,7 +183,7 @@ fn chunks_within_a_bucket_are_not_decoded() {
     // A boundary within one of them.
     let (buckets, summaries) = filled(&chunks, &every(550), Needs::default());
     assert_eq!((buckets.len(), summaries), (2, 9));
-    assert_eq!(buckets[0].numbers.unwrap().count + buckets[1].numbers.unwrap().count, 1000);
+    assert_eq!(buckets[0].summary.numbers.unwrap().count + buckets[1].summary.numbers.unwrap().count, 1000);
 }
 
 #[test]

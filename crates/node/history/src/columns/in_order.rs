@@ -22,8 +22,8 @@ use tieline_store::StoreError;
 const THREADS_MAX: usize = 8;
 /// The same of a processor core.
 const THREADS_OF_A_CORE: usize = 2;
-/// Parts of a thread that wait.
-const PARTS_MAX: usize = 2;
+/// Parts of a thread that wait: those of a group, at least.
+const PARTS_MAX: usize = 4;
 /// How much these threads are set back: what is recorded and delivered goes before what is asked for.
 const NICE: i32 = 5;
 

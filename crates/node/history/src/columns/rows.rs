@@ -11,20 +11,35 @@ use super::reader::HistoryReader;
 use super::source::Source;
 use super::standing::Asked;
 use super::timeline::Timeline;
-use super::walk::{Out, Walk};
+use super::walk::{Out, PART_BUCKETS, Part, Walk};
 use crate::edits::ActiveEdits;
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
-use std::vec;
 use tieline_core::{Timestamp, Topic};
 use tieline_series::{Bucket, Buckets, Column, Editor, Frame, Grid, Samples, Step, Sweep};
 use tieline_store::{Answer, ChunkRow, Piece, Row, StoreError};
 
-/// Topics of a group that a thread makes buckets of, and whose buckets are made before other threads begin.
+/// Topics of a group that a thread makes buckets of, at most; and topics whose buckets are made before other threads begin.
 const GROUP_TOPICS: usize = 16;
-/// Rows that a thread gives at a time.
-const PART_ROWS: usize = 1024;
+/// Topics that are looked up in the index in one go, at most; and bytes of what it says of them, about.
+const LOOK_TOPICS: usize = 16;
+const LOOK_BYTES: usize = 1 << 20;
+/// Buckets of a group, about: while one thread gives its group, the others can make theirs.
+const GROUP_BUCKETS: u64 = 8192;
+
+/// A topic, and where its samples are.
+struct Ready {
+    topic: Topic,
+    number: Option<u32>,
+    /// From here on, and of one time behind so many samples.
+    from: Timestamp,
+    skip: Option<(i64, u64)>,
+    heads: Vec<Arc<Column>>,
+    rows: Vec<ChunkRow>,
+}
+
 /// An answer: rows, as they are read. A chunk that is damaged costs its own samples; how many are missing is said.
 pub struct Rows<'r> {
     reader: &'r HistoryReader,
@@ -38,6 +53,7 @@ pub struct Rows<'r> {
     topics: VecDeque<Recorded>,
     journaled: Journaled,
     edits: Arc<ActiveEdits>,
+    ready: VecDeque<Ready>,
     walk: Option<Walk>,
     /// Has the rows, where they come in order of time.
     timeline: Option<Box<Timeline<'r>>>,
@@ -45,9 +61,9 @@ pub struct Rows<'r> {
     /// Topics that this thread began with, and with how many it begins before others do.
     begun: usize,
     alone: usize,
-    threads: Option<InOrder<Vec<Row>>>,
+    threads: Option<InOrder<Vec<Part>>>,
     /// What other threads gave.
-    given: vec::IntoIter<Row>,
+    given: VecDeque<Part>,
     left: u64,
 }
 
@@ -67,6 +83,7 @@ impl Iterator for Rows<'_> {
 impl Answer for Rows<'_> {
     fn topics(&self) -> Vec<Topic> {
         let walked = self.walk.iter().map(|walk| walk.topic.clone());
+        let walked = walked.chain(self.ready.iter().map(|ready| ready.topic.clone()));
         let waiting = self.topics.iter().map(|recorded| recorded.topic.clone());
         walked.chain(waiting).chain(self.timeline.iter().flat_map(|timeline| timeline.topics())).collect()
     }
@@ -121,13 +138,14 @@ impl<'r> Rows<'r> {
             topics,
             journaled,
             edits,
+            ready: VecDeque::new(),
             walk: None,
             timeline,
             began: Instant::now(),
             begun: 0,
             alone: usize::MAX,
             threads: None,
-            given: Vec::new().into_iter(),
+            given: VecDeque::new(),
             left,
         })
     }
@@ -144,18 +162,25 @@ impl<'r> Rows<'r> {
             return timeline.find();
         }
         loop {
-            if let Some(row) = self.given.next() {
-                return Ok(Some(row));
-            }
-            if let Some(threads) = &mut self.threads {
+            if let Some(part) = self.given.front_mut() {
+                if let Some(row) = part.row() {
+                    return Ok(Some(row));
+                }
+                self.given.pop_front();
+            } else if let Some(threads) = &mut self.threads {
                 match threads.part()? {
-                    Some(rows) => self.given = rows.into_iter(),
+                    Some(parts) => self.given = parts.into(),
                     None => return Ok(None),
                 }
-            } else if let Some(row) = self.find(Walk::row)? {
-                return Ok(Some(row));
-            } else if self.threads.is_none() {
-                return Ok(None);
+            } else if self.grid.is_none() {
+                return self.find(Walk::row);
+            } else {
+                match self.part()? {
+                    Some(parts) => self.given = parts.into(),
+                    // Others go on.
+                    None if self.threads.is_some() => {}
+                    None => return Ok(None),
+                }
             }
         }
     }
@@ -163,14 +188,18 @@ impl<'r> Rows<'r> {
     /// Has threads make the buckets of the topics that are left; says false where this one is as good.
     fn start_threads(&mut self) -> Result<bool, StoreError> {
         self.alone = usize::MAX;
-        let threads = threads_for(self.began, self.begun, self.topics.len(), GROUP_TOPICS);
+        // There is no limit: what is not left was given.
+        let of_topic = ((u64::MAX - self.left) / self.begun.max(1) as u64).max(1);
+        let group = usize::try_from(GROUP_BUCKETS / of_topic).unwrap_or(GROUP_TOPICS).clamp(1, GROUP_TOPICS);
+        let threads = threads_for(self.began, self.begun, self.ready.len() + self.topics.len(), group);
         let Some(threads) = threads else { return Ok(false) };
-        let topics: Vec<Recorded> = self.topics.drain(..).collect();
-        let groups = topics.chunks(GROUP_TOPICS).map(<[Recorded]>::to_vec).collect();
+        let looked = self.ready.drain(..).map(|Ready { topic, number, .. }| Recorded { topic, number });
+        let topics: Vec<Recorded> = looked.chain(self.topics.drain(..)).collect();
+        let groups = topics.chunks(group).map(<[Recorded]>::to_vec).collect();
         let (query, journaled) = (self.query.clone(), self.journaled.clone());
         self.threads = Some(InOrder::start(self.reader, groups, threads, move |reader| {
             let rows = Rows::of(reader, query.clone(), VecDeque::new(), journaled.clone())?;
-            Ok(Box::new(rows) as WorkerOf<'_, Vec<Row>>)
+            Ok(Box::new(rows) as WorkerOf<'_, Vec<Part>>)
         })?);
         Ok(true)
     }
@@ -186,9 +215,12 @@ impl<'r> Rows<'r> {
                 if self.begun >= self.alone && self.start_threads()? {
                     return Ok(None);
                 }
-                let Some(Recorded { topic, number }) = self.topics.pop_front() else { return Ok(None) };
+                if self.ready.is_empty() {
+                    self.look()?;
+                }
+                let Some(ready) = self.ready.pop_front() else { return Ok(None) };
                 self.begun += 1;
-                self.walk = Some(self.begin(number, topic)?);
+                self.walk = Some(self.begin(ready)?);
                 continue;
             };
             // At the end of a topic buckets may have some more.
@@ -198,24 +230,60 @@ impl<'r> Rows<'r> {
         }
     }
 
-    fn begin(&mut self, number: Option<u32>, topic: Topic) -> Result<Walk, StoreError> {
-        let after = self.query.after.as_ref().filter(|place| place.topic == topic);
-        let (mut from, mut skip) = (self.cutoffs.of(&topic).map_or(self.from, |cutoff| cutoff.max(self.from)), None);
-        if let Some(place) = after {
-            let time = Timestamp::from_micros(place.time_us);
-            let frame = |grid: &Grid| Frame { from: time.min(from), to: self.to, grid: grid.clone() };
-            let behind = self.grid.as_ref().map_or(Some(time), |grid| frame(grid).bucket(time).map(|(_, end)| end));
-            from = from.max(behind.unwrap_or(time));
-            skip = self.grid.is_none().then_some((place.time_us, place.number));
+    /// Looks up where the samples of the next topics are.
+    fn look(&mut self) -> Result<(), StoreError> {
+        let mut topics = mem::take(&mut self.topics);
+        let count = self.begun.clamp(1, LOOK_TOPICS).min(topics.len());
+        // Heads first: what becomes a chunk meanwhile is met twice, and counts once.
+        let mut ready = Vec::with_capacity(count);
+        for Recorded { topic, number } in topics.drain(..count) {
+            let (from, skip) = self.begins(&topic);
+            let heads = self.heads(number, &topic, self.heads_from(from))?;
+            ready.push(Ready { topic, number, from, skip, heads, rows: Vec::new() });
         }
-        let (heads, sources) = self.sources(number, &topic, from)?;
+        self.topics = topics;
+        self.reader.index.hold()?;
+        let looked = self.look_held(ready);
+        self.reader.index.release()?;
+        looked
+    }
+
+    fn look_held(&mut self, ready: Vec<Ready>) -> Result<(), StoreError> {
+        let (mut bytes, mut put_back) = (0, Vec::new());
+        for mut one in ready {
+            if bytes >= LOOK_BYTES {
+                put_back.push(Recorded { topic: one.topic, number: one.number });
+                continue;
+            }
+            one.rows = self.rows_of(one.number, one.from)?;
+            bytes += one.rows.iter().map(|row| size_of::<ChunkRow>() + row.summary.len()).sum::<usize>();
+            self.ready.push_back(one);
+        }
+        put_back.into_iter().rev().for_each(|recorded| self.topics.push_front(recorded));
+        Ok(())
+    }
+
+    /// From where on samples of a topic are wanted; and of one time behind so many.
+    fn begins(&self, topic: &Topic) -> (Timestamp, Option<(i64, u64)>) {
+        let from = self.cutoffs.of(topic).map_or(self.from, |cutoff| cutoff.max(self.from));
+        let Some(place) = self.query.after.as_ref().filter(|place| place.topic == *topic) else { return (from, None) };
+        let time = Timestamp::from_micros(place.time_us);
+        let frame = |grid: &Grid| Frame { from: time.min(from), to: self.to, grid: grid.clone() };
+        let behind = self.grid.as_ref().map_or(Some(time), |grid| frame(grid).bucket(time).map(|(_, end)| end));
+        let skip = self.grid.is_none().then_some((place.time_us, place.number));
+        (from.max(behind.unwrap_or(time)), skip)
+    }
+
+    fn begin(&mut self, ready: Ready) -> Result<Walk, StoreError> {
+        let Ready { topic, number, from, skip, heads, rows } = ready;
+        let sources = Source::all(rows, &heads, from, self.to);
         let edits = self.edits.of(&topic);
         let out = match &self.grid {
             None => Out::Samples { ready: Samples::default(), marks: VecDeque::new(), last: None },
             Some(grid) => {
                 let (aggregate, fill) = (self.query.aggregate, self.query.fill);
                 let frame = Frame { from, to: self.to, grid: grid.clone() };
-                let filler = (fill != Fill::None).then(|| Box::new(Filler::new(fill, topic.clone(), frame.clone())));
+                let filler = (fill != Fill::None).then(|| Box::new(Filler::new(fill, frame.clone())));
                 let is_asked = aggregate.needs_standing();
                 let asked = Asked { number, heads: &heads, edits: edits.as_deref(), from };
                 let standing = if is_asked { asked.standing(self.reader, &mut self.chunks)? } else { None };
@@ -236,25 +304,18 @@ impl<'r> Rows<'r> {
         Ok(Walk { number, topic, sources, sweep, editor, from, to: self.to, skip, out, is_finished: false })
     }
 
-    /// The samples of a topic from a time on: those in memory, and where all are.
-    fn sources(
-        &mut self,
-        number: Option<u32>,
-        topic: &Topic,
-        from: Timestamp,
-    ) -> Result<(Vec<Arc<Column>>, Vec<Source>), StoreError> {
-        // Heads first: what becomes a chunk meanwhile is met twice, and counts once.
-        // The number that stands before may be any of them.
+    /// From where on heads are wanted: the number that stands before may be any of them.
+    fn heads_from(&self, from: Timestamp) -> Timestamp {
         let is_asked = self.grid.is_some() && self.query.aggregate.needs_standing();
-        let heads = self.heads(number, topic, if is_asked { Timestamp::from_micros(i64::MIN) } else { from })?;
-        let rows = match number {
-            Some(number) if self.reader.may_be_written(number, from) => {
-                self.reader.index.chunks(number, from, self.to)?
-            }
-            Some(_) | None => Vec::new(),
-        };
-        let sources = Source::all(rows, &heads, from, self.to);
-        Ok((heads, sources))
+        if is_asked { Timestamp::from_micros(i64::MIN) } else { from }
+    }
+
+    /// What the index says of the samples of a topic from a time on.
+    fn rows_of(&self, number: Option<u32>, from: Timestamp) -> Result<Vec<ChunkRow>, StoreError> {
+        match number {
+            Some(number) if self.reader.may_be_written(number, from) => self.reader.index.chunks(number, from, self.to),
+            Some(_) | None => Ok(Vec::new()),
+        }
     }
 
     /// The samples of a topic from a time on that may be in no chunk; earlier ones may be among them.
@@ -346,7 +407,8 @@ impl<'r> Rows<'r> {
         walk.add_before(time);
         walk.from = walk.out.resume(time);
         walk.editor.iter_mut().for_each(|editor| editor.rewind(walk.from));
-        (_, walk.sources) = self.sources(walk.number, &walk.topic, walk.from)?;
+        let heads = self.heads(walk.number, &walk.topic, self.heads_from(walk.from))?;
+        walk.sources = Source::all(self.rows_of(walk.number, walk.from)?, &heads, walk.from, self.to);
         walk.sweep = Sweep::new(&walk.sources.iter().map(Source::span).collect::<Vec<_>>());
         Ok(())
     }
@@ -357,20 +419,22 @@ impl<'r> Rows<'r> {
 }
 
 impl Worker for Rows<'_> {
-    type Part = Vec<Row>;
+    type Part = Vec<Part>;
 
     fn begin(&mut self, group: Vec<Recorded>) {
         self.topics.extend(group);
     }
 
-    fn part(&mut self) -> Result<Option<Vec<Row>>, StoreError> {
-        let mut part = self.by_ref().take(PART_ROWS).collect::<Result<Vec<_>, _>>()?;
-        // Names of their own: two threads that count the uses of one name wait for each other at each row.
-        for of_topic in part.chunk_by_mut(|one, next| one.topic == next.topic) {
-            let Some(topic) = of_topic.first().map(|row| row.topic.unshared()) else { continue };
-            of_topic.iter_mut().for_each(|row| row.topic = topic.clone());
+    fn part(&mut self) -> Result<Option<Vec<Part>>, StoreError> {
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(PART_BUCKETS);
+        let (mut parts, mut count) = (Vec::new(), 0);
+        while count < wanted
+            && let Some(part) = self.find(|walk| walk.part(wanted - count))?
+        {
+            count += part.buckets.len();
+            parts.push(part);
         }
-        Ok(Some(part).filter(|part| !part.is_empty()))
+        Ok(Some(parts).filter(|parts| !parts.is_empty()))
     }
 
     fn damaged(&self) -> u64 {

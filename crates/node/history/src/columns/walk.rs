@@ -3,6 +3,7 @@
 use super::fill::Filler;
 use super::source::Source;
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::Arc;
 use tieline_core::{Point, Timestamp, Topic};
 use tieline_series::{Aggregate, Aggregated, Buckets, Column, Datum, Editor, Marked, Samples, Span, Summary, Sweep};
@@ -10,8 +11,23 @@ use tieline_store::{Fields, Piece, Row};
 
 /// Samples of a piece: no more than what the processor's cache holds.
 const PIECE_SAMPLES_MAX: usize = 8192;
-/// What a row says of a bucket: its beginning, its aggregate, and the last edit whose time meets it.
+/// Buckets of a part: fewer are not worth a step to another thread.
+pub(super) const PART_BUCKETS: usize = 4096;
+/// What is shown of a bucket: its beginning, its aggregate, and the last edit whose time meets it.
 pub(super) type Shown = (Timestamp, Aggregated, Option<u64>);
+
+/// Buckets of one topic.
+pub(super) struct Part {
+    pub(super) topic: Topic,
+    pub(super) buckets: VecDeque<Shown>,
+}
+
+impl Part {
+    /// The row of the next bucket.
+    pub(super) fn row(&mut self) -> Option<Row> {
+        self.buckets.pop_front().map(|shown| bucket_row(&self.topic, shown))
+    }
+}
 
 /// One topic on the way through its time.
 pub(super) struct Walk {
@@ -114,7 +130,7 @@ impl Walk {
         match &self.out {
             Out::Samples { ready, .. } => ready.len() > 0,
             Out::Buckets { buckets, filler, .. } => {
-                buckets.has_done() || filler.as_ref().is_some_and(|filler| self.is_finished && !filler.is_finished())
+                buckets.done() > 0 || filler.as_ref().is_some_and(|filler| self.is_finished && !filler.is_finished())
             }
         }
     }
@@ -133,35 +149,52 @@ impl Walk {
         self.row().map(Piece::Row)
     }
 
+    /// The row of the next sample, of those that are ready.
     pub(super) fn row(&mut self) -> Option<Row> {
-        match &mut self.out {
-            Out::Samples { ready, marks, last } => {
-                for sample in ready {
-                    let edited = marks.pop_front().filter(|id| *id != 0);
-                    let time_us = sample.time.micros();
-                    let number = last.filter(|(time, _)| *time == time_us).map_or(0, |(_, number)| number + 1);
-                    *last = Some((time_us, number));
-                    if self.skip.is_some_and(|place| (time_us, number) <= place) {
-                        continue;
-                    }
-                    let is_payload = matches!(sample.datum, Datum::Opaque(_));
-                    let point = Point { value: sample.datum.into_value(), quality: sample.quality, time: sample.time };
-                    return Some(Row { is_payload, edited, ..row(&self.topic, point, 1, number) });
-                }
-                None
+        let Out::Samples { ready, marks, last } = &mut self.out else { return None };
+        for sample in ready {
+            let edited = marks.pop_front().filter(|id| *id != 0);
+            let time_us = sample.time.micros();
+            let number = last.filter(|(time, _)| *time == time_us).map_or(0, |(_, number)| number + 1);
+            *last = Some((time_us, number));
+            if self.skip.is_some_and(|place| (time_us, number) <= place) {
+                continue;
             }
-            Out::Buckets { buckets, filler, .. } => loop {
-                if let Some(row) = filler.as_mut().and_then(|filler| filler.poll()) {
-                    return Some(row);
-                }
-                let next = buckets.poll().map(|shown| bucket_row(&self.topic, shown));
-                match (next, filler.as_mut()) {
-                    (row, None) => return row,
-                    (Some(row), Some(filler)) => filler.push(row),
-                    (None, Some(filler)) if self.is_finished && !filler.is_finished() => filler.finish(),
-                    (None, Some(_)) => return None,
-                }
-            },
+            let is_payload = matches!(sample.datum, Datum::Opaque(_));
+            let point = Point { value: sample.datum.into_value(), quality: sample.quality, time: sample.time };
+            return Some(Row { is_payload, edited, ..row(&self.topic, point, 1, number) });
+        }
+        None
+    }
+
+    /// The buckets that come next, so many at least; or the last ones.
+    pub(super) fn part(&mut self, count: usize) -> Option<Part> {
+        let Out::Buckets { buckets, filler, .. } = &mut self.out else { return None };
+        if buckets.done() < count && !self.is_finished {
+            return None;
+        }
+        let buckets: VecDeque<Shown> = match filler.as_deref_mut() {
+            None => buckets.take_done(),
+            Some(filler) => {
+                iter::from_fn(|| next_bucket(buckets, Some(filler), self.is_finished)).take(PART_BUCKETS).collect()
+            }
+        };
+        // A name of its own: two threads that count the uses of one name wait for each other at each row.
+        (!buckets.is_empty()).then(|| Part { topic: self.topic.unshared(), buckets })
+    }
+}
+
+/// The bucket that comes next, of those that are ready.
+fn next_bucket(buckets: &mut Buckets<Shown>, filler: Option<&mut Filler>, is_finished: bool) -> Option<Shown> {
+    let Some(filler) = filler else { return buckets.poll() };
+    loop {
+        if let Some(shown) = filler.poll() {
+            return Some(shown);
+        }
+        match buckets.poll() {
+            Some(shown) => filler.push(shown),
+            None if is_finished && !filler.is_finished() => filler.finish(),
+            None => return None,
         }
     }
 }
