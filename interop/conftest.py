@@ -18,6 +18,7 @@ SHUFFLE = "another order of files, and of the tests within them; without a seed,
 def pytest_addoption(parser):
     parser.addoption("--soak", type=float, default=0.0, metavar="MINUTES", help="how long test_soak.py goes on; 0: each fault once")
     parser.addoption("--restarts", type=int, default=20, metavar="N", help="how often each device restarts in test_restarts.py")
+    parser.addoption("--kills", type=int, default=20, metavar="N", help="how often test_kill.py kills the node")
     parser.addoption("--shuffle", type=int, default=None, nargs="?", const=-1, metavar="SEED", help=SHUFFLE)
 
 

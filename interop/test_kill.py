@@ -9,7 +9,6 @@ from node import Device
 from processes import Peer
 from waiting import until
 
-KILLS = 20
 PUBLISHERS = 3
 
 
@@ -47,7 +46,8 @@ class Load:
         self.collect()
 
 
-def test_nothing_acknowledged_is_lost(start_node):
+def test_nothing_acknowledged_is_lost(start_node, request):
+    kills = request.config.getoption("--kills")
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -56,7 +56,7 @@ def test_nothing_acknowledged_is_lost(start_node):
     with Peer("opendnp3_outstation") as peer:
         device = Device("relay1", peer.address)
         node = start_node(device)
-        for kill in range(KILLS):
+        for kill in range(kills):
             if kill:
                 node.start()
             for load in loads:
@@ -86,6 +86,6 @@ def test_nothing_acknowledged_is_lost(start_node):
         rows = [row["v"] for row in node.history(device.point("analog", 1), "--limit", "1000000")]
         missing = set(range(1, events + 1)) - set(rows)
     published = f"{acknowledged} publications acknowledged, {lost} lost, {twice} stored twice"
-    print(f"measured: {KILLS} kills, {published}; {events} device events, {len(missing)} lost")
+    print(f"measured: {kills} kills, {published}; {events} device events, {len(missing)} lost")
     assert (lost, missing) == (0, set())
     assert acknowledged >= KILLS * 20 and events >= KILLS

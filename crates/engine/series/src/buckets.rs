@@ -10,6 +10,7 @@
 use crate::column::{Column, Data, Datum, Stretch};
 use crate::summary::Summary;
 use crate::sweep::Span;
+use crate::times::count_before;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -370,18 +371,6 @@ impl<T> Buckets<T> {
     /// All has been added: the last bucket gets no more samples.
     pub fn finish(&mut self) {
         self.close();
-    }
-}
-
-/// How many of ascending times are before another.
-fn count_before(times: &[i64], until: i64) -> usize {
-    // Few are counted faster than they are searched.
-    const FEW: usize = 16;
-    match times.get(FEW..) {
-        Some(others) if others.first().is_some_and(|time| *time < until) => {
-            FEW + others.partition_point(|time| *time < until)
-        }
-        _ => times.iter().take_while(|time| **time < until).count(),
     }
 }
 

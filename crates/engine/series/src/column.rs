@@ -1,6 +1,7 @@
 //! Samples in memory, field by field.
 
 use crate::runs::Runs;
+use crate::times::count_before;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Range;
@@ -365,7 +366,7 @@ impl Column {
     /// How many samples are before a time; the column is sorted.
     #[must_use]
     pub fn count_before(&self, time: Timestamp) -> usize {
-        self.times.partition_point(|micros| *micros < time.micros())
+        count_before(&self.times, time.micros())
     }
 
     /// The samples from a time on, in order as [`Column::settle`] leaves them. Nothing before that time is copied of a column that is
@@ -387,9 +388,9 @@ impl Column {
     /// The samples of the last time that is not behind `time`; the column is sorted.
     #[must_use]
     pub fn latest(&self, time: Timestamp) -> Self {
-        let end = self.times.partition_point(|micros| *micros <= time.micros());
+        let end = count_before(&self.times, time.micros().saturating_add(1));
         let last = end.checked_sub(1).and_then(|place| self.times.get(place)).copied().unwrap_or_default();
-        self.range(self.times.partition_point(|micros| *micros < last).min(end)..end)
+        self.range(count_before(&self.times, last).min(end)..end)
     }
 
     /// Whether a sample is not behind a time; the column need not be sorted.

@@ -11,6 +11,7 @@
 //! each mean counts as one sample.
 
 use crate::column::{Column, Data, Datum, Sample, Stretch};
+use crate::times::count_before;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use tieline_core::{Quality, Timestamp, Validity, Words};
@@ -101,7 +102,7 @@ impl Downsampler {
                     }
                 });
                 self.is_bad = false;
-                let length = stretch.times.partition_point(|time| *time < piece.end).max(1);
+                let length = count_before(stretch.times, piece.end).max(1);
                 let (part, rest) = stretch.split_at(length);
                 piece.add(&part, keep);
                 stretch = rest;

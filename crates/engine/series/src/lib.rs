@@ -38,6 +38,7 @@ mod summary;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod times;
 
 pub use aggregate::{Aggregate, Aggregated};
 pub use buckets::{Bucket, Buckets, Extent, Frame, Grid, Needs, Take};

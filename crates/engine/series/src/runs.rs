@@ -9,18 +9,42 @@
 //! All are varints.
 
 use crate::SeriesError;
+use alloc::vec;
 use alloc::vec::Vec;
+use core::slice;
 use tieline_core::{Cursor, varint};
 
-/// Values as runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Runs<T> {
-    runs: Vec<(T, usize)>,
+/// Values as runs. Most have one run, and there are many of them: it takes no memory of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Runs<T> {
+    #[default]
+    None,
+    One((T, usize)),
+    Many(Vec<(T, usize)>),
 }
 
-impl<T> Default for Runs<T> {
-    fn default() -> Self {
-        Self { runs: Vec::new() }
+impl<T: PartialEq> PartialEq for Runs<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.runs() == other.runs()
+    }
+}
+
+impl<T> Runs<T> {
+    /// The runs themselves.
+    pub(crate) const fn runs(&self) -> &[(T, usize)] {
+        match self {
+            Self::None => &[],
+            Self::One(run) => slice::from_ref(run),
+            Self::Many(runs) => runs.as_slice(),
+        }
+    }
+
+    /// Bytes in memory, besides its own.
+    pub(crate) const fn bytes(&self) -> usize {
+        match self {
+            Self::None | Self::One(_) => 0,
+            Self::Many(runs) => runs.capacity() * size_of::<(T, usize)>(),
+        }
     }
 }
 
@@ -31,33 +55,34 @@ impl<T: Copy + PartialEq> Runs<T> {
 
     /// Adds that value so many times, once at least.
     pub(crate) fn push_many(&mut self, value: T, count: usize) {
-        match self.runs.last_mut() {
-            Some((last, length)) if *last == value => *length += count,
-            _ => {
-                // Most have one run, and there are many of them.
-                if self.runs.is_empty() {
-                    self.runs.reserve_exact(1);
-                }
-                self.runs.push((value, count));
-            }
+        let last = match self {
+            Self::None => None,
+            Self::One(run) => Some(run),
+            Self::Many(runs) => runs.last_mut(),
+        };
+        match last {
+            Some((of, length)) if *of == value => *length += count,
+            _ => self.add((value, count)),
         }
     }
 
-    /// The runs themselves.
-    pub(crate) fn runs(&self) -> &[(T, usize)] {
-        &self.runs
+    fn with_capacity(count: usize) -> Self {
+        if count > 1 { Self::Many(Vec::with_capacity(count)) } else { Self::None }
     }
 
-    /// Bytes in memory.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.runs.capacity() * size_of::<(T, usize)>()
+    fn add(&mut self, run: (T, usize)) {
+        match self {
+            Self::None => *self = Self::One(run),
+            Self::One(first) => *self = Self::Many(vec![*first, run]),
+            Self::Many(runs) => runs.push(run),
+        }
     }
 }
 
 impl<T: Copy + PartialEq + Into<u64>> Runs<T> {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        varint::put_len(out, self.runs.len());
-        for (value, length) in &self.runs {
+        varint::put_len(out, self.runs().len());
+        for (value, length) in self.runs() {
             varint::put(out, (*value).into());
             varint::put_len(out, *length);
         }
@@ -77,12 +102,12 @@ impl<T: Copy + PartialEq + Into<u64>> Runs<T> {
         if run_count > count {
             return Err(ILLEGAL);
         }
-        let mut runs = Vec::with_capacity(run_count);
+        let mut runs = Self::with_capacity(run_count);
         for _ in 0..run_count {
             let (value, length) = (of(varint::get(cursor)?).ok_or(ILLEGAL)?, varint::get_len(cursor)?);
             left = left.checked_sub(length).filter(|_| length > 0).ok_or(ILLEGAL)?;
-            runs.push((value, length));
+            runs.add((value, length));
         }
-        if left == 0 { Ok(Self { runs }) } else { Err(ILLEGAL) }
+        if left == 0 { Ok(runs) } else { Err(ILLEGAL) }
     }
 }

@@ -26,6 +26,8 @@ const THROTTLE_AT: u32 = 10;
 const THROTTLE_BITS: u32 = 0x3FFF;
 
 impl DeliveryOptions {
+    /// The property of a subscription that asks for a window, in milliseconds.
+    pub const WINDOW: &str = "tieline-window";
     /// The longest window, in milliseconds.
     pub const WINDOW_MS_MAX: u32 = 100;
     /// The longest throttle, in milliseconds.

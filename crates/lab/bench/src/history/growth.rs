@@ -2,7 +2,8 @@
 //! at 10⁶, 10⁷ … points.
 //!
 //! One history gets a value of each topic for each second, as fast as it takes them; its days are closed meanwhile. At each mark it is
-//! asked for the last samples of a topic, and for means of the last seconds of all topics.
+//! asked for the last samples of a topic, and for means of the last seconds of all topics; and so is, in turns, a second history that has
+//! what the first mark has.
 
 use super::queries::timed;
 use super::series::{FIRST_DAY_S, batch, topics};
@@ -14,9 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tieline_core::{Filter, Timestamp, Topic};
-use tieline_history::{
-    Aggregate, HistoryHandle, HistoryOptions, HistoryQuery, HistorySource, HistoryWriter, NotRecorded,
-};
+use tieline_history::{Aggregate, HistoryOptions, HistoryQuery, HistorySource, HistoryWriter, NotRecorded};
 use tieline_journal::Seq;
 
 /// Headings and keys of the table.
@@ -55,11 +54,11 @@ pub struct Row {
     pub ratio_of_points_per_s: f64,
     /// The last 1,000 samples of a topic.
     pub topic_ms: f64,
-    /// The same over that of the first mark.
+    /// The same over that of a history with what the first mark has, asked in turns.
     pub ratio_of_topic_ms: f64,
     /// Means of 100 seconds of the last 1,000, of all topics.
     pub means_ms: f64,
-    /// The same over that of the first mark.
+    /// The same over that of a history with what the first mark has, asked in turns.
     pub ratio_of_means_ms: f64,
     /// Bytes at rest.
     pub disk_bytes_per_point: f64,
@@ -73,81 +72,115 @@ pub fn run(points: u64, count: usize, progress: &Progress) -> Result<Vec<Row>> {
     ensure!(count > 0, "topics are 1 or more");
     let first = count as u64 * SECONDS;
     ensure!(points >= first, "points are {first} or more");
-    let folder = TempDir::new().context("a folder for the history")?;
-    let source = HistorySource::new(folder.path());
-    let writer = HistoryWriter::open_guarded(&source, HistoryOptions::default(), std::sync::Arc::new(|| true))?;
-    let mut growth = Growth { topics: topics(count)?, second: 0, told: channel(), under_way: 0, last: Seq::default() };
+    // Machines are not equally fast at all times: what is asked at a mark is asked of a second history, too, which has what the first
+    // mark has.
+    progress.show("history: the first mark, to compare with");
+    let (mut fewest, mut growth) = (Growth::new(count)?, Growth::new(count)?);
+    fewest.record(SECONDS)?;
     let mut rows: Vec<Row> = Vec::new();
     let marks = std::iter::successors(Some(first), |mark| mark.checked_mul(10)).take_while(|mark| *mark <= points);
     for mark in marks {
         progress.show(&format!("history: up to {mark} points"));
         let (began, before) = (Instant::now(), growth.points());
-        growth.record(writer.handle(), mark / count as u64)?;
+        growth.record(mark / count as u64)?;
         let rate = number(mark - before) / began.elapsed().as_secs_f64();
-        let (topic_ms, means_ms) = growth.ask(&source)?;
-        let disk = number(writer.handle().status().store_bytes);
-        let base =
-            rows.first().map_or((rate, topic_ms, means_ms), |row| (row.points_per_s, row.topic_ms, row.means_ms));
+        let [topic, means] = asked(&growth, &fewest)?;
         rows.push(Row {
             points: mark,
             points_per_s: short(rate),
-            ratio_of_points_per_s: short(rate / base.0),
-            topic_ms: short(topic_ms),
-            ratio_of_topic_ms: short(topic_ms / base.1),
-            means_ms: short(means_ms),
-            ratio_of_means_ms: short(means_ms / base.2),
-            disk_bytes_per_point: short(disk / number(mark)),
+            ratio_of_points_per_s: short(rate / rows.first().map_or(rate, |row| row.points_per_s)),
+            topic_ms: short(topic.ms),
+            ratio_of_topic_ms: short(topic.ratio),
+            means_ms: short(means.ms),
+            ratio_of_means_ms: short(means.ratio),
+            disk_bytes_per_point: short(number(growth.writer.handle().status().store_bytes) / number(mark)),
         });
     }
     Ok(rows)
 }
 
+/// How long a question took, and how long to the first mark.
+struct Asked {
+    ms: f64,
+    ratio: f64,
+}
+
+/// Asks both questions of both histories in turns.
+fn asked(growth: &Growth, fewest: &Growth) -> Result<[Asked; 2]> {
+    let (mut one, mut all) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for n in 0..TRIES {
+        for ((history, one), all) in [growth, fewest].into_iter().zip(&mut one).zip(&mut all) {
+            one.push(history.ask_one(n)?);
+            all.push(history.ask_all()?);
+        }
+    }
+    Ok([one, all].map(|[growth, fewest]| Asked { ms: median(&growth), ratio: median(&growth) / median(&fewest) }))
+}
+
 type Told = Result<Seq, NotRecorded>;
 
+/// A history that grows.
 struct Growth {
+    source: HistorySource,
+    writer: HistoryWriter,
     topics: Vec<Topic>,
     /// The next.
     second: u64,
     told: (Sender<Told>, Receiver<Told>),
     under_way: usize,
-    last: Seq,
+    last_receipt: Seq,
+    _folder: TempDir,
 }
 
 impl Growth {
+    fn new(count: usize) -> Result<Self> {
+        let folder = TempDir::new().context("a folder for the history")?;
+        let source = HistorySource::new(folder.path());
+        let writer = HistoryWriter::open_guarded(&source, HistoryOptions::default(), std::sync::Arc::new(|| true))?;
+        let (topics, told, last_receipt) = (topics(count)?, channel(), Seq::default());
+        Ok(Self { source, writer, topics, second: 0, told, under_way: 0, last_receipt, _folder: folder })
+    }
+
     const fn points(&self) -> u64 {
         self.second * self.topics.len() as u64
     }
 
     /// Records all seconds before this one, and waits until they can be queried.
-    fn record(&mut self, handle: &HistoryHandle, upto: u64) -> Result<()> {
+    fn record(&mut self, upto: u64) -> Result<()> {
+        let handle = self.writer.handle();
         while self.second < upto {
             let (samples, tell) = (batch(&self.topics, self.second), self.told.0.clone());
             handle.submit(samples, Box::new(move |result| drop(tell.send(result))));
             (self.second, self.under_way) = (self.second + 1, self.under_way + 1);
-            let taken = Seq(self.last.0.saturating_sub(BEHIND_MAX));
+            let taken = Seq(self.last_receipt.0.saturating_sub(BEHIND_MAX));
             ensure!(handle.wait_stored(taken, PATIENCE), "the store did not have it in time");
             while self.under_way >= WINDOW || (self.second == upto && self.under_way > 0) {
-                self.last = self.last.max(self.told.1.recv_timeout(PATIENCE).context("no receipt came")??);
+                self.last_receipt =
+                    self.last_receipt.max(self.told.1.recv_timeout(PATIENCE).context("no receipt came")??);
                 self.under_way -= 1;
             }
         }
-        ensure!(handle.wait_stored(self.last, PATIENCE), "the store did not have it in time");
+        ensure!(handle.wait_stored(self.last_receipt, PATIENCE), "the store did not have it in time");
         Ok(())
     }
 
-    /// Milliseconds of both questions.
-    fn ask(&self, source: &HistorySource) -> Result<(f64, f64)> {
+    /// Milliseconds of the last samples of a topic, another one each time.
+    fn ask_one(&self, n: usize) -> Result<f64> {
+        let topic = self.topics.get(n * 7919 % self.topics.len()).context("a topic")?;
+        timed(&self.source.reader()?, self.last(topic)?, SECONDS)
+    }
+
+    /// Milliseconds of the means of the last samples of all topics.
+    fn ask_all(&self) -> Result<f64> {
+        let (every, aggregate) = (Some(Duration::from_secs(100)), Aggregate::Mean);
+        let query = HistoryQuery { every, aggregate, ..self.last("bench/#")? };
+        timed(&self.source.reader()?, query, self.topics.len() as u64 * SECONDS / 100)
+    }
+
+    /// The last samples of topics.
+    fn last(&self, filter: &str) -> Result<HistoryQuery> {
         let at = |second: u64| anyhow::Ok(Timestamp::from_micros((FIRST_DAY_S + i64::try_from(second)?) * 1_000_000));
         let (from, to) = (Some(at(self.second - SECONDS)?), Some(at(self.second)?));
-        let (mut one, mut all) = (Vec::new(), Vec::new());
-        for n in 0..TRIES {
-            let topic = self.topics.get(n * 7919 % self.topics.len()).context("a topic")?;
-            let query = HistoryQuery { from, to, ..HistoryQuery::of(Filter::new(topic)?) };
-            one.push(timed(&source.reader()?, query, SECONDS)?);
-            let (every, aggregate) = (Some(Duration::from_secs(100)), Aggregate::Mean);
-            let query = HistoryQuery { from, to, every, aggregate, ..HistoryQuery::of(Filter::new("bench/#")?) };
-            all.push(timed(&source.reader()?, query, self.topics.len() as u64 * SECONDS / 100)?);
-        }
-        Ok((median(&one), median(&all)))
+        Ok(HistoryQuery { from, to, ..HistoryQuery::of(Filter::new(filter)?) })
     }
 }

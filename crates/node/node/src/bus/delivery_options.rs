@@ -6,7 +6,6 @@ use tieline_mqtt::{Properties, SubscriptionOptions};
 use tieline_topics::{DeliveryOptions, Last, Options, OverflowPolicy, RetainHandling, Selector};
 
 const SLOW: &str = "tieline-slow";
-const WINDOW: &str = "tieline-window";
 const THROTTLE: &str = "tieline-throttle";
 const SELECT: &str = "tieline-select";
 const LAST: &str = "tieline-last";
@@ -30,9 +29,11 @@ pub fn read(properties: &Properties) -> Result<DeliveryOptions, String> {
     for own in properties.own_properties() {
         delivery_options = match own {
             own if own.is(SLOW) => delivery_options.overflow(overflow(own.value())?),
-            own if own.is(WINDOW) => {
-                delivery_options.window_ms(milliseconds(WINDOW, own.value(), DeliveryOptions::WINDOW_MS_MAX)?)
-            }
+            own if own.is(DeliveryOptions::WINDOW) => delivery_options.window_ms(milliseconds(
+                DeliveryOptions::WINDOW,
+                own.value(),
+                DeliveryOptions::WINDOW_MS_MAX,
+            )?),
             own if own.is(THROTTLE) => {
                 delivery_options.throttle_ms(milliseconds(THROTTLE, own.value(), DeliveryOptions::THROTTLE_MS_MAX)?)
             }
@@ -147,9 +148,12 @@ mod tests {
     fn delivery_options_are_read_and_wrong_ones_refused() {
         check(&[("other", "x")], Ok(DeliveryOptions::default()));
         let delivery_options = DeliveryOptions::default().overflow(OverflowPolicy::All).window_ms(50).throttle_ms(1000);
-        check(&[(SLOW, "all"), (WINDOW, "50"), (THROTTLE, "1000")], Ok(delivery_options));
+        check(&[(SLOW, "all"), (DeliveryOptions::WINDOW, "50"), (THROTTLE, "1000")], Ok(delivery_options));
         check(&[(SLOW, "never")], Err("tieline-slow is \"never\", expected newest, all, drop-oldest or disconnect"));
-        check(&[(WINDOW, "101")], Err("tieline-window is \"101\", expected milliseconds from 0 to 100"));
+        check(
+            &[(DeliveryOptions::WINDOW, "101")],
+            Err("tieline-window is \"101\", expected milliseconds from 0 to 100"),
+        );
         check(&[(THROTTLE, "-1")], Err("tieline-throttle is \"-1\", expected milliseconds from 0 to 163830"));
     }
 }

@@ -1,7 +1,7 @@
 //! `[edge]`: the node shows topics of other nodes, its upstreams.
 
 use super::reader::{Document, Section};
-use super::settings::{EDGE_LINGER, EDGE_RETRY_MAX, EDGE_SILENCE};
+use super::settings::{EDGE_LINGER, EDGE_RETRY_MAX, EDGE_SILENCE, EDGE_WINDOW};
 use super::upstream::{UpstreamConfig, read_short, read_table};
 use std::path::Path;
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub struct EdgeConfig {
     pub linger: Duration,
     /// The longest wait between attempts to connect.
     pub retry_max: Duration,
+    /// How long an upstream may collect values for one write.
+    pub window: Duration,
     /// How long an upstream may say nothing.
     pub silence: Duration,
 }
@@ -54,9 +56,10 @@ pub(super) fn read_edge(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Pat
     };
     let linger = EDGE_LINGER.read(&mut s, doc);
     let retry_max = EDGE_RETRY_MAX.read(&mut s, doc);
+    let window = EDGE_WINDOW.read(&mut s, doc);
     let silence = EDGE_SILENCE.read(&mut s, doc);
     s.finish(doc);
-    Some(EdgeConfig { node_name: name.to_owned(), upstreams: upstreams?, linger, retry_max, silence })
+    Some(EdgeConfig { node_name: name.to_owned(), upstreams: upstreams?, linger, retry_max, window, silence })
 }
 
 fn read_several(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, node: &str) -> Option<Vec<UpstreamConfig>> {

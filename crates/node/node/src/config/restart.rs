@@ -89,9 +89,10 @@ pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
 
 /// The keys of an edge. What it keeps is reloaded.
 fn note_edge(started: &EdgeConfig, file: &EdgeConfig, mut note: impl FnMut(&'static str, bool)) {
-    let EdgeConfig { upstreams, node_name: _, linger, retry_max, silence } = started;
+    let EdgeConfig { upstreams, node_name: _, linger, retry_max, window, silence } = started;
     note("edge.linger", *linger == file.linger);
     note("edge.retry_max", *retry_max == file.retry_max);
+    note("edge.window", *window == file.window);
     note("edge.silence", *silence == file.silence);
     match (upstreams.as_slice(), file.upstreams.as_slice()) {
         ([started], [file]) => note_upstream(started, file, note),

@@ -3,8 +3,8 @@
 use super::ANSWER_TOPIC;
 use super::chain::{Chain, NODES_TOPIC};
 use super::inbox::Inbox;
-use super::{EdgeCounters, EdgeInput, EdgeNews, LinkState};
-use crate::config::{TopicPrefix, UpstreamConfig};
+use super::{EdgeCounters, EdgeInput, EdgeLink, EdgeNews, LinkState};
+use crate::config::TopicPrefix;
 use bytes::Bytes;
 use core::num::NonZeroU16;
 use std::cell::RefCell;
@@ -22,6 +22,7 @@ use tieline_mqtt::{
     Received, RetainHandling, SubscriptionOptions, Text,
 };
 use tieline_net::{Closed, Owner, Session};
+use tieline_topics::DeliveryOptions;
 
 /// The session at the upstream.
 pub type Upward = Session<ClientSession>;
@@ -49,6 +50,8 @@ pub struct Desk {
     prefix: TopicPrefix,
     /// The topics that are the upstream's, by their names there.
     topics: Vec<Filter>,
+    /// How long it may collect values for one write.
+    window: Duration,
     /// What is wanted, by the names there.
     filters: BTreeSet<Filter>,
     chain: Chain,
@@ -71,8 +74,9 @@ pub struct Desk {
 impl Desk {
     /// Nothing is wanted of the topics that are the upstream's.
     #[must_use]
-    pub fn new(inbox: &Rc<RefCell<Inbox>>, counters: Arc<EdgeCounters>, config: &UpstreamConfig, chain: Chain) -> Self {
+    pub fn new(inbox: &Rc<RefCell<Inbox>>, counters: Arc<EdgeCounters>, link: &EdgeLink, chain: Chain) -> Self {
         inbox.borrow_mut().push(EdgeNews::Nodes(chain.taken()));
+        let EdgeLink { upstream: config, window, .. } = link;
         let (prefix, topics) = (config.prefix.clone(), config.topics.clone());
         Self {
             inbox: Rc::clone(inbox),
@@ -82,6 +86,7 @@ impl Desk {
             name: config.name.clone(),
             prefix,
             topics,
+            window: *window,
             filters: BTreeSet::new(),
             chain,
             asked: HashMap::new(),
@@ -187,7 +192,8 @@ impl Desk {
     fn subscribe(&mut self, session: &Upward, filters: &[Filter], word: Option<&str>) {
         let offer = self.codecs.offer(self.codecs.set()).unwrap_or_default();
         let pair = |name: &str, value: &str| Property::UserProperty((Text::truncated(name), Text::truncated(value)));
-        let properties: Properties = [pair(PROPERTY, &offer), pair(VERSION, MARK)].into_iter().collect();
+        let window = pair(DeliveryOptions::WINDOW, &self.window.as_millis().to_string());
+        let properties: Properties = [pair(PROPERTY, &offer), pair(VERSION, MARK), window].into_iter().collect();
         let options = SubscriptionOptions { qos: Qos::AtMostOnce, retain_as_published: true, ..Default::default() };
         let mut chunks = filters.chunks(FILTERS_MAX).peekable();
         while let Some(filters) = chunks.next() {

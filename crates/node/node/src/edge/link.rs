@@ -41,7 +41,7 @@ pub async fn run<I: From<EdgeReport> + Send + 'static>(
     let session = Session::new(&shard, ClientSession::new(session_config(&link)), limits);
     let inbox = Rc::new(RefCell::new(Inbox::new(Arc::clone(&counters))));
     let chain = Chain::new(link.node.clone());
-    let desk = Rc::new(RefCell::new(Desk::new(&inbox, counters, &link.upstream, chain)));
+    let desk = Rc::new(RefCell::new(Desk::new(&inbox, counters, &link, chain)));
     tokio::task::spawn_local(hand_over(session.clone(), inbox, (link.at, reports)));
     let (of, clerk) = (session.clone(), Rc::clone(&desk));
     tokio::task::spawn_local(async move {

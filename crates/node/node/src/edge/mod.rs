@@ -135,6 +135,8 @@ pub struct EdgeLink {
     pub node: String,
     /// The longest wait between attempts to connect.
     pub retry_max: Duration,
+    /// How long the upstream may collect values for one write.
+    pub window: Duration,
     /// How long the upstream may say nothing.
     pub silence: Duration,
 }

@@ -20,12 +20,14 @@ pub(super) struct EdgeParts {
 impl EdgeParts {
     /// The parts, where the configuration has upstreams; the number is one that no other node has.
     pub(super) fn of(config: &Option<EdgeConfig>, number: u64) -> Option<Self> {
-        let EdgeConfig { node_name, upstreams, linger, retry_max, silence } = config.clone()?;
+        let EdgeConfig { node_name, upstreams, linger, retry_max, window, silence } = config.clone()?;
         let node = node_of(&node_name, number);
         let sockets = Arc::<Counters>::default();
         let link = |(at, (upstream, is_urgent))| {
             let (handle, asked) = EdgeHandle::new(&sockets);
-            (EdgeLink { at, upstream, is_urgent, node: node.clone(), retry_max, silence }, handle, asked)
+            // What is urgent waits for nothing.
+            let window = if is_urgent { Duration::ZERO } else { window };
+            (EdgeLink { at, upstream, is_urgent, node: node.clone(), retry_max, window, silence }, handle, asked)
         };
         let links = upstreams.iter().flat_map(UpstreamConfig::sessions).enumerate().map(link).collect();
         Some(Self { links, linger, sockets })
