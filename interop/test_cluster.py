@@ -381,6 +381,32 @@ def test_reservations_and_overrides_go_on_at_the_next_leader(tmp_path, server):
         assert first.request("/v1/overrides")[1]["devices"] == []
 
 
+def test_edits_of_the_history_go_on_at_the_next_leader(tmp_path, server):
+    first, second = pair(tmp_path, server)
+    edits = "/v1/history/edits"
+    with first, second:
+        publisher = Publisher(first)
+        publisher.publish(range(1, 4))
+        publisher.client.disconnect()
+        wrong = {"topic": "plant/count", "kind": "insert", "at": "2026-01-01T00:00:00Z", "v": 0.1, "why": "by hand"}
+        assert first.request(edits, wrong)[1]["id"] == 1
+        assert first.request(edits, wrong | {"v": 7, "at": "2026-01-01T00:00:01Z"})[1]["id"] == 2
+        assert first.request(f"{edits}/1/undo", {"why": "it was not so"})[0] == 200
+        listed = first.request(edits)[1]
+        first.process.kill()
+        second.wait_role("leader")
+        assert second.request(edits)[1] == listed
+        assert [row["v"] for row in second.history("plant/count")] == [7, 1, 2, 3]
+        # The next one has the next number, and what ends here does not come back at the first.
+        assert second.request(edits, wrong)[1]["id"] == 3
+        assert second.request(f"{edits}/2/undo", {"why": "neither was that"})[0] == 200
+        first.again()
+        first.wait_role("standby", lag=0, leader="b")
+        second.process.kill()
+        first.wait_role("leader")
+        assert [row["v"] for row in first.history("plant/count")] == [0.1, 1, 2, 3]
+
+
 def test_what_cannot_be_together_is_refused(tmp_path):
     table = '[node]\nname = "a"\n[fabric]\nservers = ["nats://127.0.0.1:4222"]\n[cluster]\nname = "core"\n'
     for more, said in (

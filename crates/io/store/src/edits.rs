@@ -16,12 +16,15 @@
 //!
 //! Rows are never removed. The schema's version is SQLite's `user_version`.
 
+mod row;
+
+use self::row::{COLUMNS, json_of, record, row_text};
 use crate::StoreError;
 use crate::index::BUSY_WAIT;
 use crate::index_reader::open_reading;
-use rusqlite::{Connection, Row, ToSql, named_params, params};
+use rusqlite::{Connection, ToSql, named_params, params};
 use std::path::Path;
-use tieline_core::{Filter, Quality, Timestamp, Topic, Value, Words, json_value};
+use tieline_core::{Filter, Quality, Timestamp, Topic, Value, Words};
 
 /// The database beside the index.
 pub const EDITS_FILE: &str = "edits.db";
@@ -38,7 +41,6 @@ const MIGRATIONS: [&str; 1] = ["
     );
     CREATE INDEX active ON edits (topic, id) WHERE ended_us IS NULL;
 "];
-const COLUMNS: &str = "id, topic, kind, from_us, to_us, value, quality, text, who, made_us, why, ended_us, ended_who, ended_why, is_erased";
 
 /// What an edit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,31 +187,63 @@ impl EditFile {
         Ok(Self { db })
     }
 
-    /// Makes an edit, durably. Returns its number.
+    /// Makes an edit, durably, once `before` has taken its row. Returns its number.
     ///
     /// # Errors
-    /// `Full`, or the file failed.
-    pub fn make(&self, new: &NewEdit) -> Result<u64, StoreError> {
+    /// `Full`, or `before` or the file failed.
+    pub fn make(
+        &mut self,
+        new: &NewEdit,
+        before: impl FnOnce(&str) -> Result<(), StoreError>,
+    ) -> Result<u64, StoreError> {
         let value = new.value.as_ref().map(json_of);
         let quality = new.quality.map(Quality::bits);
-        let mut insert = self.db.prepare_cached(
+        let step = self.db.transaction()?;
+        let mut insert = step.prepare_cached(
             "INSERT INTO edits (topic, kind, from_us, to_us, value, quality, text, who, made_us, why)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         )?;
         let NewEdit { topic, kind, from, to, text, who, made, why, .. } = new;
         let (from, to, made) = (from.micros(), to.micros(), made.micros());
         let row = params![topic.as_str(), kind.word(), from, to, value, quality, text, who, made, why];
-        Ok(insert.query_row(row, |row| row.get::<_, i64>(0))?.cast_unsigned())
+        let id = insert.query_row(row, |row| row.get::<_, i64>(0))?.cast_unsigned();
+        drop(insert);
+        before(&row_text(&step, id)?)?;
+        step.commit()?;
+        Ok(id)
     }
 
-    /// Ends an edit, durably; says whether it was active.
+    /// Ends an edit, durably, once `before` has taken its row; says whether it was active.
     ///
     /// # Errors
-    /// `Full`, or the file failed.
-    pub fn end(&self, id: u64, end: &Ended) -> Result<bool, StoreError> {
+    /// `Full`, or `before` or the file failed.
+    pub fn end(
+        &mut self,
+        id: u64,
+        end: &Ended,
+        before: impl FnOnce(&str) -> Result<(), StoreError>,
+    ) -> Result<bool, StoreError> {
         let sql = "UPDATE edits SET ended_us = ?, ended_who = ?, ended_why = ? WHERE id = ? AND ended_us IS NULL";
-        let mut update = self.db.prepare_cached(sql)?;
-        Ok(update.execute(params![end.time.micros(), end.who, end.why, id.cast_signed()])? > 0)
+        let step = self.db.transaction()?;
+        let changed = step.execute(sql, params![end.time.micros(), end.who, end.why, id.cast_signed()])? > 0;
+        if changed {
+            before(&row_text(&step, id)?)?;
+        }
+        step.commit()?;
+        Ok(changed)
+    }
+
+    /// Enters the row of an edit that another file has, durably, in the place of the one with its number.
+    ///
+    /// # Errors
+    /// It is none, `Full`, or the file failed; nothing is changed then.
+    pub fn take(&mut self, row: &str) -> Result<(), StoreError> {
+        let step = self.db.transaction()?;
+        let columns: Vec<String> =
+            (0..COLUMNS.split(',').count()).map(|n| format!("json_extract(?1, '$[{n}]')")).collect();
+        let sql = format!("INSERT OR REPLACE INTO edits ({COLUMNS}) SELECT {} RETURNING {COLUMNS}", columns.join(", "));
+        step.prepare_cached(&sql)?.query_row([row], |row| Ok(record(row)))??;
+        Ok(step.commit()?)
     }
 
     /// Ends edits of topics whose time is wholly from `from` on and before `to`, and erases the values and texts of them and of those that
@@ -429,40 +463,6 @@ fn check(db: &Connection) -> Result<i64, StoreError> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let found = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > known { Err(StoreError::Newer(found, known)) } else { Ok(found) }
-}
-
-fn json_of(value: &Value) -> String {
-    let mut text = String::new();
-    json_value(value, &mut text);
-    text
-}
-
-fn record(row: &Row<'_>) -> Result<EditRecord, StoreError> {
-    let id = row.get::<_, i64>(0)?;
-    let damaged = |what: &str| StoreError::Damaged(format!("{EDITS_FILE}: edit {id} has {what} that is none"));
-    let time = |place| row.get(place).map(Timestamp::from_micros);
-    let topic = Topic::new(&row.get::<_, String>(1)?).map_err(|_| damaged("a topic"))?;
-    let kind = EditKind::of_word(&row.get::<_, String>(2)?).ok_or_else(|| damaged("a kind"))?;
-    let value = row.get::<_, Option<String>>(5)?.map(|text| {
-        let json = serde_json::from_str(&text).map_err(|_| damaged("a value"))?;
-        crate::import::of_json(json).ok_or_else(|| damaged("a value"))
-    });
-    let quality = row.get::<_, Option<u16>>(6)?.map(Quality::from_bits);
-    let ended = row.get::<_, Option<i64>>(11)?.map(Timestamp::from_micros);
-    let ended = ended.map(|time| Ok::<_, StoreError>(Ended { who: row.get(12)?, time, why: row.get(13)? }));
-    let edit = NewEdit {
-        topic,
-        kind,
-        from: time(3)?,
-        to: time(4)?,
-        value: value.transpose()?,
-        quality,
-        text: row.get(7)?,
-        who: row.get(8)?,
-        made: time(9)?,
-        why: row.get(10)?,
-    };
-    Ok(EditRecord { id: id.cast_unsigned(), edit, ended: ended.transpose()?, is_erased: row.get(14)? })
 }
 
 #[cfg(test)]

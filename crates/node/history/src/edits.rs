@@ -9,13 +9,14 @@
 
 use crate::columns::{Cutoffs, folder_of};
 use crate::queue::lock;
+use crate::replicate::{ReplicaFile, ReplicaKind, Replicate};
 use crate::store::Deletion;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use tieline_core::{Body, Filter, Point, Timestamp, Topic, Value, Words as _};
+use tieline_core::{Body, Filter, Point, StorageError, StorageErrorKind, Timestamp, Topic, Value, Words as _};
 use tieline_series::{Change, Datum, Edits, Sample};
 use tieline_store::{
     EDITS_FILE, EditCounts, EditFile, EditKind, EditQuery, EditRecord, Ended, NewEdit, Row, StoreError, TRAIL_MAX,
@@ -184,6 +185,8 @@ struct Shared {
     file: Mutex<Option<EditFile>>,
     /// None before they were read.
     active: Mutex<Option<Arc<ActiveEdits>>>,
+    /// Has each change first, where there is one.
+    log: Mutex<Option<Arc<dyn Replicate>>>,
     /// Edits that were refused because there were enough.
     refused: AtomicU64,
 }
@@ -215,10 +218,36 @@ impl SharedEdits {
             check_room(file, active, &new.topic, limits).inspect_err(|_| {
                 self.0.refused.fetch_add(1, Ordering::Relaxed);
             })?;
-            let record = EditRecord { id: file.make(&new)?, edit: new, ended: None, is_erased: false };
+            let id = file.make(&new, |row| self.replicate(row))?;
+            let record = EditRecord { id, edit: new, ended: None, is_erased: false };
             active.add(record.clone());
             Ok(record)
         })
+    }
+
+    /// Each edit that is made or ended goes to this log first; without one to none.
+    pub(crate) fn set_log(&self, log: Option<Arc<dyn Replicate>>) {
+        *lock(&self.0.log) = log;
+    }
+
+    fn replicate(&self, row: &str) -> Result<(), StoreError> {
+        let Some(log) = lock(&self.0.log).clone() else { return Ok(()) };
+        let kind = ReplicaKind::File { file: ReplicaFile::Edits, replaces: false };
+        let failed = |message| StoreError::Files(StorageError { kind: StorageErrorKind::Io, message });
+        log.replicate(kind, row.as_bytes()).map(drop).map_err(failed)
+    }
+
+    /// Takes the row of an edit that was made or ended elsewhere.
+    pub(crate) fn take(&self, data: &Path, row: &[u8]) -> Result<(), StoreError> {
+        let row = str::from_utf8(row).map_err(|_| StoreError::Damaged("a row of an edit is no text".to_owned()))?;
+        let mut file = lock(&self.0.file);
+        let taken = open(&mut file, data)?.take(row);
+        if taken.is_err() {
+            *file = None;
+        }
+        // They are read again when they are asked for.
+        *lock(&self.0.active) = None;
+        taken
     }
 
     /// How many are active, and how many were refused because there were enough.
@@ -238,7 +267,7 @@ impl SharedEdits {
             if let Some(ended) = found.ended {
                 return Err(EditError::Over(id, ended));
             }
-            file.end(id, &end)?;
+            file.end(id, &end, |row| self.replicate(row))?;
             let topic = found.edit.topic.clone();
             active.count -= active.topics.remove(&topic).map_or(0, |of| of.count);
             file.each_active(Some(&topic), |record| active.add(record))?;
@@ -298,11 +327,7 @@ impl SharedEdits {
         if let Some(known) = &*lock(&self.0.active) {
             active = (**known).clone();
         }
-        let open = match &mut *file {
-            Some(open) => open,
-            none => none.insert(EditFile::open(&path_of(data))?),
-        };
-        let done = change(open, &mut active);
+        let done = change(open(&mut file, data)?, &mut active);
         match &done {
             Ok(_) => *lock(&self.0.active) = Some(Arc::new(active)),
             Err(EditError::Store(_)) => {
@@ -312,6 +337,14 @@ impl SharedEdits {
             Err(_) => {}
         }
         done
+    }
+}
+
+/// The database of a data folder, to be written.
+fn open<'f>(file: &'f mut Option<EditFile>, data: &Path) -> Result<&'f mut EditFile, StoreError> {
+    match file {
+        Some(open) => Ok(open),
+        none => Ok(none.insert(EditFile::open(&path_of(data))?)),
     }
 }
 

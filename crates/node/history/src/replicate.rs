@@ -32,6 +32,8 @@ pub enum ReplicaFile {
     Control,
     /// The sites that may join a centre, `fabric/sites.json`: some of them, or all.
     Sites,
+    /// Edits of the history, `history/edits.db`: a row that was made or changed.
+    Edits,
 }
 
 /// A log that all members of a core have.
@@ -75,16 +77,17 @@ mod tests {
     use std::path::Path;
     use std::sync::Mutex;
     use std::sync::mpsc::channel;
-    use tieline_core::{Body, Timestamp, Topic, Update};
+    use tieline_core::{Body, Filter, Timestamp, Topic, Update};
     use tieline_journal::{Sample, decode, encode, find_last, place_of};
-    use tieline_store::{FolderStorage, JOURNAL_FOLDER};
+    use tieline_store::{EditKind, EditQuery, Ended, FolderStorage, JOURNAL_FOLDER, NewEdit};
 
     /// A log that takes so many records, and says what they were.
     struct Log(Mutex<(usize, Vec<Vec<u8>>)>);
 
     impl Replicate for Log {
         fn replicate(&self, kind: ReplicaKind, record: &[u8]) -> Result<u64, String> {
-            assert_eq!(kind, ReplicaKind::History);
+            let is_known = matches!(kind, ReplicaKind::History | ReplicaKind::File { file: ReplicaFile::Edits, .. });
+            assert!(is_known, "{kind:?}");
             let mut log = self.0.lock().unwrap();
             if log.1.len() == log.0 {
                 return Err("over".to_owned());
@@ -126,6 +129,51 @@ mod tests {
         assert_eq!(taken.iter().map(|record| decode(record).unwrap()).collect::<Vec<_>>(), [[sample(1)], [sample(2)]]);
         drop(writer);
         assert_eq!(last_place(folder.path()), Some(200));
+    }
+
+    #[test]
+    fn edits_are_in_the_log_before_they_are_here() {
+        let [leader, standby] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let log = Arc::new(Log(Mutex::new((3, Vec::new()))));
+        let source = HistorySource::new(leader.path());
+        let replication = Replication { log: Some(Arc::<Log>::clone(&log)), place: 0 };
+        let _writer =
+            HistoryWriter::open_replicated(&source, HistoryOptions::default(), Arc::new(|| true), replication).unwrap();
+        let (from, to) = (Timestamp::from_micros(0), Timestamp::from_micros(10));
+        let note = |text: &str| NewEdit {
+            topic: Topic::new("a/b").unwrap(),
+            kind: EditKind::Annotation,
+            from,
+            to,
+            value: None,
+            quality: None,
+            text: Some(text.to_owned()),
+            who: "anna".to_owned(),
+            made: to,
+            why: "a test".to_owned(),
+        };
+        let end = Ended { who: "ben".to_owned(), time: to, why: "over".to_owned() };
+        source.make_edit(note("one")).unwrap();
+        source.make_edit(note("two")).unwrap();
+        source.undo_edit(1, end.clone()).unwrap();
+        // The log takes no more.
+        assert!(source.make_edit(note("three")).is_err() && source.undo_edit(2, end).is_err());
+        let other = HistorySource::new(standby.path());
+        let _other = open(standby.path(), Replication::default());
+        log.0.lock().unwrap().1.iter().for_each(|row| other.take_edit(row).unwrap());
+        let all = EditQuery {
+            topics: Filter::new("#").unwrap(),
+            from: Timestamp::from_micros(i64::MIN),
+            to: Timestamp::from_micros(i64::MAX),
+            who: None,
+            kind: None,
+            active: None,
+            before: None,
+            limit: 10,
+        };
+        let (found, _) = other.edits(&all).unwrap();
+        assert_eq!((found.len(), &found), (2, &source.edits(&all).unwrap().0));
+        assert_eq!(other.edit_counters().0, 1);
     }
 
     #[test]

@@ -232,6 +232,7 @@ impl HistoryWriter {
         through: impl Fn(FolderStorage) -> S,
     ) -> Result<Self, HistoryError> {
         let (data, live) = (source.data(), source.live().clone());
+        live.edits().set_log(replication.log.clone());
         let folder = data.join(JOURNAL_FOLDER);
         let [write, read] = [FolderStorage::open(&folder)?, FolderStorage::open(&folder)?].map(&through);
         let chunks = through(FolderStorage::open(&folder_of(data))?);

@@ -46,15 +46,15 @@ fn edits_come_back_as_they_were_made_and_none_is_removed() {
     made.push(new("a/c", (10, 40), EditKind::Exclude, None));
     made.push(new("d", (-10, 0), EditKind::Annotation, None));
     for (edit, id) in made.iter().zip(1..) {
-        assert_eq!(file.make(edit).unwrap(), id);
+        assert_eq!(file.make(edit, |_| Ok(())).unwrap(), id);
     }
     let mut active = Vec::new();
     file.each_active(None, |record| active.push(record.edit)).unwrap();
     assert_eq!(active, made);
     // Undone once.
     let end = |why: &str| Ended { who: "ben".into(), time: Timestamp::from_micros(2000), why: why.into() };
-    assert!(file.end(7, &end("it was right")).unwrap());
-    assert!(!file.end(7, &end("again")).unwrap() && !file.end(99, &end("again")).unwrap());
+    assert!(file.end(7, &end("it was right"), |_| Ok(())).unwrap());
+    assert!([7, 99].into_iter().all(|id| !file.end(id, &end("again"), |_| panic!()).unwrap()));
     assert_eq!(file.get(7).unwrap().unwrap().ended, Some(end("it was right")));
     assert_eq!(file.counts().unwrap(), EditCounts { active: 8, all: 9, bytes: file.counts().unwrap().bytes });
     // Questions.
@@ -93,4 +93,36 @@ fn edits_come_back_as_they_were_made_and_none_is_removed() {
     let reader = EditFile::reading(&path).unwrap();
     reader.copy_to(&copy).unwrap();
     assert_eq!(EditFile::reading(&copy).unwrap().readable(), file.readable());
+}
+
+#[test]
+fn rows_come_to_another_file_as_they_are_before_they_are_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let [mut here, mut there] =
+        ["here", "there"].map(|name| EditFile::open(&folder.path().join(name).with_extension("db")).unwrap());
+    let values =
+        [Value::Int(i64::MAX), Value::Float(0.1), Value::Float(5.0), Value::Text("\u{1}\"ö".into()), Value::Null];
+    for (value, n) in values.into_iter().zip(0..) {
+        let edit = new("a/b", (n, n + 1), EditKind::Value, Some(value));
+        here.make(&edit, |row| there.take(row)).unwrap();
+    }
+    here.make(&new("a/b", (i64::MIN, 7), EditKind::Annotation, None), |row| there.take(row)).unwrap();
+    let end = Ended { who: "ben".into(), time: Timestamp::from_micros(2000), why: "'it' was right".into() };
+    let mut rows = Vec::new();
+    let told = |row: &str| {
+        rows.push(row.to_owned());
+        Ok(())
+    };
+    assert!(here.end(2, &end, told).unwrap());
+    // A row that comes again changes nothing.
+    rows.iter().chain(&rows).for_each(|row| there.take(row).unwrap());
+    assert_eq!(there.readable(), here.readable());
+    // What the other does not take is not here.
+    let refused = |_: &str| Err(StoreError::Full);
+    assert!(here.make(&new("a/b", (0, 1), EditKind::Exclude, None), refused).is_err());
+    assert!(here.end(1, &end, refused).is_err());
+    for row in ["", "[]", "{}", "[1,\"a\",\"none\",0,1,null,null,null,\"anna\",0,\"\",null,null,null,0]"] {
+        assert!(there.take(row).is_err(), "{row}");
+    }
+    assert_eq!(there.readable(), here.readable());
 }

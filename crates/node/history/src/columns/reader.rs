@@ -98,6 +98,14 @@ impl HistorySource {
         self.live.edits().undo(&self.data, id, end)
     }
 
+    /// Takes an edit or an annotation of the leader of a core, as its log has it, into the history of a standby.
+    ///
+    /// # Errors
+    /// It is none, or a file failed.
+    pub fn take_edit(&self, row: &[u8]) -> Result<(), StoreError> {
+        self.live.edits().take(&self.data, row).map_err(edits::of_edits)
+    }
+
     /// An edit or an annotation.
     ///
     /// # Errors

@@ -75,6 +75,7 @@ struct Folder {
     /// Where the compaction began that has not ended.
     begun: Option<Seq>,
     synced_at: Instant,
+    source: HistorySource,
     history: Option<HistoryWriter>,
     /// How far the sites of a centre are.
     marks: Option<StandbyMarks>,
@@ -108,7 +109,10 @@ impl Folder {
         let (synced_at, joiner) = (Instant::now(), Joiner::default());
         let (control, data) = (StateFile::new(parts.folder.clone()), parts.folder.clone());
         let board = Arc::clone(&parts.board);
-        Ok((Self { ledger, places, begun: None, synced_at, history, marks, control, data, board, joiner }, places))
+        Ok((
+            Self { ledger, places, begun: None, synced_at, source, history, marks, control, data, board, joiner },
+            places,
+        ))
     }
 
     fn run(mut self, mut entries: mpsc::Receiver<Entry>, applied: &watch::Sender<u64>) -> Result<Places, String> {
@@ -192,6 +196,9 @@ impl Folder {
                 }
                 SiteList::take_replicated(&files.sites(), &record, replaces).map_err(|error| error.to_string())
             }
+            // Without a history there is nothing that they change.
+            ReplicaFile::Edits if self.history.is_none() => Ok(()),
+            ReplicaFile::Edits => self.source.take_edit(&record).map_err(|error| error.to_string()),
         }
     }
 
