@@ -79,6 +79,8 @@ const STEP: Duration = Duration::from_millis(1);
 const QUIET: Duration = Duration::from_millis(100);
 /// Parts of what is measured, of which the figure is the median.
 const PARTS: u64 = 10;
+/// How long an edge may hear nothing: a question to its upstream comes after three eighths of its `silence`, and has half of it.
+const LAG_MAX: Duration = Duration::from_secs(500);
 /// Whole values that come between two looks.
 const LOOK_EVENTS: u64 = 20_000;
 
@@ -117,6 +119,9 @@ pub fn measure(plan: Plan) -> Result<Found, String> {
     plan.load.check().map_err(|why| format!("{why:#}"))?;
     if plan.counted < PARTS {
         return Err(format!("{} updates count, expected {PARTS} or more", plan.counted));
+    }
+    if plan.lag() > LAG_MAX {
+        return Err(format!("the last edge would wait {:?} for its turn, expected {LAG_MAX:?} at most", plan.lag()));
     }
     in_virtual_time(async { World::new(plan)?.run().await })
 }
@@ -232,7 +237,7 @@ impl World {
     /// Publishes what is measured; first the core does all its work, then one edge after the other does.
     async fn one_after_the_other(&mut self) -> Result<Costs, String> {
         let (warm, counted) = (self.plan.warm, self.plan.counted);
-        let span = Duration::from_millis(warm + counted) + QUIET;
+        let span = self.plan.span();
         let (began, mut lag) = (Instant::now(), span);
         for (_, link) in &self.edges {
             link.borrow().as_ref().ok_or("an edge without a link")?.lag_to_client(lag);
@@ -302,6 +307,16 @@ impl World {
 }
 
 impl Plan {
+    /// In which one node does all its work.
+    const fn span(&self) -> Duration {
+        Duration::from_millis(self.warm + self.counted).saturating_add(QUIET)
+    }
+
+    /// How long what is sent to the last edge is under way.
+    fn lag(&self) -> Duration {
+        self.span().saturating_mul(u32::try_from(self.edges).unwrap_or(u32::MAX))
+    }
+
     /// The first update that counts.
     const fn first(&self) -> u64 {
         self.settle + self.warm
@@ -363,5 +378,6 @@ mod tests {
             assert!(row.core_us_per_update > 0.0 && row.us_per_event > 0.0, "{row:?}");
         }
         assert!(measure(Plan { counted: 9, ..plan }).unwrap_err().contains("10 or more"));
+        assert!(measure(Plan { edges: 1000, ..plan }).unwrap_err().contains("would wait"));
     }
 }
