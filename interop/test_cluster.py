@@ -181,6 +181,41 @@ def test_what_was_acknowledged_is_at_the_next_leader(tmp_path, server):
         assert [row["v"] for row in first.history("plant/count") if row["v"] in known] == known
 
 
+def test_a_core_of_three_outlives_two_leaders_one_after_the_other(tmp_path, server):
+    first, second = pair(tmp_path, server)
+    third = Member(tmp_path, "c", server)
+    third.wait_role("standby", lag=0, leader="a")
+    members, known = {first, second, third}, []
+    with first, second, third:
+        publisher = Publisher(first)
+        publisher.publish(range(1, 11), kill=first.process.kill)
+        leader = until(lambda: leading({second, third}), "one of two leads")
+        last = (members - {first, leader}).pop()
+        last.wait_role("standby", leader=leader.name)
+        publisher.move(leader)
+        publisher.publish(range(100, 111), kill=leader.process.kill)
+        last.wait_role("leader")
+        publisher.move(last)
+        publisher.publish(range(200, 203))
+        known = publisher.acknowledged
+        assert known[-1] == 202 and {4, 104} <= set(known), known
+        assert value(last, "plant/count") == 202
+        values = [row["v"] for row in last.history("plant/count")]
+        assert [value for value in values if value in known] == known, values
+        publisher.client.disconnect()
+        # The first that was killed comes back, and has what two others acknowledged meanwhile.
+        first.again()
+        first.wait_role("standby", lag=0, leader=last.name)
+        last.process.stop()
+        first.wait_role("leader")
+        assert [row["v"] for row in first.history("plant/count") if row["v"] in known] == known
+
+
+def leading(members):
+    """The one that leads, and serves."""
+    return next((member for member in members if member.seen().get("role") == "leader" and member.serves()), None)
+
+
 def test_a_standby_says_where_the_leader_is(tmp_path, server):
     first, second = pair(tmp_path, server)
     with first, second:

@@ -43,6 +43,8 @@ struct Direction {
     last: Instant,
     /// Nothing arrives before.
     held_until: Instant,
+    /// How much longer everything is under way.
+    lag: Duration,
     /// What is sent goes nowhere.
     swallows: bool,
     ended: bool,
@@ -61,6 +63,7 @@ impl Direction {
             sent: 0,
             last: now,
             held_until: now,
+            lag: Duration::ZERO,
             swallows: false,
             ended: false,
             reader: None,
@@ -99,6 +102,11 @@ impl Link {
     #[must_use]
     pub fn sent_to_client(&self) -> u64 {
         lock(&self.0)[1].sent
+    }
+
+    /// From here on what is sent to the client is under way for so much longer.
+    pub fn lag_to_client(&self, lag: Duration) {
+        lock(&self.0)[1].lag = lag;
     }
 
     /// It breaks, and both ends learn of it.
@@ -203,7 +211,7 @@ impl Carrier for End {
         if count == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let arrival = Instant::now() + direction.choices.millis(0, direction.behavior.delay_ms);
+        let arrival = Instant::now() + direction.choices.millis(0, direction.behavior.delay_ms) + direction.lag;
         direction.last = arrival.max(direction.last).max(direction.held_until);
         self.trace.add(self.began.elapsed(), (self.number, self.reads == 1), &bytes[..count]);
         direction.flights.push_back((direction.last, bytes[..count].to_vec()));

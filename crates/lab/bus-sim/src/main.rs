@@ -1,13 +1,24 @@
 //! `cargo xtask sim bus` and `cargo xtask sim edges`: runs of the simulations, to look at one or to search far.
 
+use std::io::stdout;
+use std::path::Path;
 use std::process::ExitCode;
+use tieline_bench::fanout::{Form, load};
+use tieline_bench::{Progress, Shape, write_rows};
 use tieline_bus_sim as sim;
+use tieline_bus_sim::scale::{Plan, check, report};
 
-const USAGE: &str =
-    "usage: tieline-bus-sim [edges] --seed N | --seeds N, or tieline-bus-sim edges --subscribers N,… --edges N,…";
+const USAGE: &str = "usage: tieline-bus-sim [edges] --seed N | --seeds N
+    or tieline-bus-sim edges --subscribers N,… --edges N,… [--json] [--svg FOLDER]
+    or tieline-bus-sim edges --check FILE [--json]
+  --subscribers  what so many subscribers cost a core and so many edges; 0 edges: the core serves them itself
+  --check        simulates the rows of a result file of `tieline bench edges`, and compares";
 /// What each subscriber and each update is, where their numbers are measured.
-const PLAN: sim::scale::Plan =
-    sim::scale::Plan { subscribers: 0, edges: 0, topics: 10_000, each: 4, updates_a_ms: 5, rounds: 2 };
+const LOAD: load::Plan =
+    load::Plan { subscribers: 0, topics: 10_000, rate: 5_000, subscriptions_each: 4, form: Form::Json };
+/// Each topic is updated once until all is settled, and once to warm up; half of them are once more, to be measured.
+const PLAN: Plan = Plan { load: LOAD, edges: 0, start_us: 1_000_000, settle: 10_000, warm: 10_000, counted: 5_000 };
+const WIDTH: usize = 160;
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command prints what it found")]
 fn main() -> ExitCode {
@@ -27,10 +38,12 @@ fn main() -> ExitCode {
         ["edges", "--seeds", seeds] => number(seeds).and_then(|seeds| {
             sim::edges::run_all(0..seeds).map(|summary| format!("{summary:?}")).map_err(|wrong| again(wrong, "edges"))
         }),
-        ["edges", "--subscribers", subscribers, "--edges", edges] => scale(subscribers, edges),
+        ["edges", "--subscribers", subscribers, "--edges", edges, rest @ ..] => scale(subscribers, edges, rest),
+        ["edges", "--check", file, rest @ ..] => compare(file, rest),
         _ => Err(USAGE.to_owned()),
     };
     match result {
+        Ok(found) if found.is_empty() => {}
         Ok(found) => println!("well: {found}"),
         Err(why) => {
             eprintln!("{why}");
@@ -40,26 +53,52 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Prints a line for each number of subscribers and of edges; 0 edges are a core that serves the subscribers itself.
-#[expect(clippy::print_stdout, reason = "a command prints what it found")]
-fn scale(subscribers: &str, edges: &str) -> Result<String, String> {
+/// Prints a row for each number of subscribers and of edges.
+fn scale(subscribers: &str, edges: &str, rest: &[&str]) -> Result<String, String> {
     let numbers = |words: &str| {
         let each = words.split(',').map(|word| word.parse::<usize>().map_err(|_| format!("{word} is no number")));
         each.collect::<Result<Vec<_>, _>>()
     };
     let (subscribers, edges) = (numbers(subscribers)?, numbers(edges)?);
-    println!(
-        "subscribers edges events | core µs/update | µs/event, bytes/event | link bytes/update | bytes of memory each"
-    );
+    let (shape, folder) = shown(rest)?;
+    let (progress, mut rows) = (Progress::new(true), Vec::new());
     for subscribers in subscribers {
-        for edges in &edges {
-            let row = sim::scale::measure(sim::scale::Plan { subscribers, edges: *edges, ..PLAN })?;
-            let sim::scale::Row { events, core_us_per_update, us_per_event, .. } = row;
-            let (bytes, link, memory) = (row.bytes_per_event, row.link_bytes_per_update, row.memory_bytes_each);
-            println!(
-                "{subscribers:9} {edges:3} {events:9} | {core_us_per_update:8.2} | {us_per_event:7.3}, {bytes:6.2} | {link:6.2} | {memory:6.0}"
-            );
+        for edges in edges.iter().copied() {
+            progress.show(&format!("{subscribers} subscribers, {edges} edges"));
+            let plan = Plan { load: load::Plan { subscribers, ..LOAD }, edges, ..PLAN };
+            rows.push(report::row(plan, &rows)?);
         }
     }
-    Ok("nothing was lost".to_owned())
+    for (name, chart) in folder.iter().flat_map(|_| report::charts(&rows)) {
+        chart.save(Path::new(folder.unwrap_or_default()), name).map_err(|why| format!("{why:#}"))?;
+    }
+    write_rows(&mut stdout(), &rows, report::COLUMNS, shape).map_err(|why| format!("{why:#}"))?;
+    Ok(String::new())
+}
+
+/// Simulates what processes did, and says where it is not the same.
+fn compare(file: &str, rest: &[&str]) -> Result<String, String> {
+    let (shape, _) = shown(rest)?;
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let progress = Progress::new(true);
+    let rows = check::check(&text, |plan| {
+        progress.show(&format!("{} subscribers, {} edges", plan.load.subscribers, plan.edges));
+    });
+    let rows = rows.map_err(|why| format!("{file}: {why}"))?;
+    write_rows(&mut stdout(), &rows, check::COLUMNS, shape).map_err(|why| format!("{why:#}"))?;
+    match check::wrong(&rows) {
+        wrong if wrong.is_empty() => Ok(String::new()),
+        wrong => Err(wrong.join("\n")),
+    }
+}
+
+/// How rows are shown, and where charts are written.
+fn shown<'a>(rest: &[&'a str]) -> Result<(Shape, Option<&'a str>), String> {
+    match rest {
+        [] => Ok((Shape::Table { width: WIDTH }, None)),
+        ["--json"] => Ok((Shape::Json, None)),
+        ["--svg", folder] => Ok((Shape::Table { width: WIDTH }, Some(folder))),
+        ["--json", "--svg", folder] => Ok((Shape::Json, Some(folder))),
+        _ => Err(USAGE.to_owned()),
+    }
 }

@@ -13,10 +13,13 @@
 //! Read first: `members.rs`, then `clients.rs`.
 
 mod balancer;
+mod charts;
 mod clients;
 mod members;
 #[cfg(test)]
 mod tests;
+
+pub use charts::charts;
 
 use crate::report::Progress;
 use anyhow::{Result, ensure};

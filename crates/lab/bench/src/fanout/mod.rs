@@ -13,8 +13,10 @@
 mod charts;
 pub mod edges;
 mod floor;
+mod heard;
 mod hold;
 mod listen;
+pub mod load;
 mod plan;
 mod player;
 mod publish;

@@ -4,7 +4,8 @@
 //! their values that were due in that time beside the p99 of those that were due before. Those that come back would be
 //! other machines: here they have the processor after the server and the others.
 
-use super::listen::{ListenRole, Told, Window, play_connected};
+use super::heard::{Told, Window};
+use super::listen::{ListenRole, play_connected};
 use super::plan::Plan;
 use super::player::Player;
 use super::publish::{Publisher, now_us};

@@ -59,7 +59,15 @@ impl Speech {
 
     /// Connects and introduces itself; [`Speech::await_in`] waits for the answer.
     pub fn greet(self, stream: &mut Stream, number: usize, who: &str) -> Result<()> {
-        let bytes = match self {
+        Ok(stream.write_all(&self.hello(number, who)?)?)
+    }
+
+    /// What a client says first.
+    ///
+    /// # Errors
+    /// Its number is too large.
+    pub fn hello(self, number: usize, who: &str) -> Result<Vec<u8>> {
+        Ok(match self {
             Self::Mqtt => {
                 let properties = [Property::TopicAliasMaximum(u16::MAX)].into_iter().collect();
                 packet(&Packet::Connect(Box::new(Connect {
@@ -75,8 +83,7 @@ impl Speech {
             }
             Self::Nats => b"CONNECT {\"verbose\":false,\"pedantic\":false,\"echo\":false}\r\nPING\r\n".to_vec(),
             Self::Raw => u32::try_from(number)?.to_be_bytes().to_vec(),
-        };
-        Ok(stream.write_all(&bytes)?)
+        })
     }
 
     /// Waits until the server has let it in.

@@ -2,7 +2,8 @@
 
 use super::Options;
 use super::floor::{FloorRole, play_floor};
-use super::listen::{ListenRole, Told, Window, play_listen};
+use super::heard::{Told, Window};
+use super::listen::{ListenRole, play_listen};
 use super::plan::Plan;
 use super::player::Player;
 use super::publish::{Publisher, now_us};

@@ -5,6 +5,7 @@ use crate::args::duration;
 use anyhow::Result;
 use clap::Args;
 use std::io::stdout;
+use std::path::PathBuf;
 use std::time::Duration;
 use tieline_bench::failover::{self, Options};
 use tieline_bench::{Progress, write_rows};
@@ -24,6 +25,9 @@ pub struct FailoverArgs {
     /// How long a standby waits for a sign of the leader
     #[arg(long, default_value = "400ms", value_parser = duration)]
     pub silence: Duration,
+    /// Draw the curves, as an SVG file in this folder
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
     /// Print one JSON array
     #[arg(long)]
     pub json: bool,
@@ -34,8 +38,11 @@ pub struct FailoverArgs {
 /// # Errors
 /// The flags are out of range, or the system does not have what they need.
 pub fn bench_failover(args: FailoverArgs) -> Result<()> {
-    let FailoverArgs { members, kills, freezes, silence, json } = args;
+    let FailoverArgs { members, kills, freezes, silence, svg, json } = args;
     let options = Options { members, kills, freezes, silence, program: std::env::current_exe()? };
     let rows = failover::run(&options, &Progress::new(true))?;
+    if let Some(folder) = &svg {
+        failover::charts(&rows).iter().try_for_each(|(name, chart)| chart.save(folder, name))?;
+    }
     write_rows(&mut stdout(), &rows, failover::COLUMNS, super::shape(json))
 }

@@ -1,7 +1,7 @@
 //! A link of an edge that is cut while updates go on, and mended: until the edge is connected again, and until it has the newest
 //! value of every topic.
 
-use super::super::listen::{Told, Window};
+use super::super::heard::{Told, Window};
 use super::super::plan::Plan;
 use super::super::publish::now_us;
 use super::super::trial::{LEAD_US, TAIL_US, sleep_until};

@@ -1,6 +1,6 @@
 //! An edge that is added while updates go on: until it has all topics, and what subscribers of another edge feel of it.
 
-use super::super::listen::Window;
+use super::super::heard::Window;
 use super::super::merged;
 use super::super::plan::Plan;
 use super::super::publish::now_us;

@@ -1,6 +1,6 @@
 //! What subscribers of edges cost the edges and the core, beside the same subscribers at the core.
 
-use super::super::listen::Told;
+use super::super::heard::{Told, Window};
 use super::super::merged;
 use super::super::plan::Plan;
 use super::super::publish::now_us;
@@ -12,7 +12,7 @@ use super::{Figures, Load, Mirrored, Options, Row, row};
 use crate::latency::Latency;
 use crate::report::Progress;
 use crate::rounds::{median, median_ratio, number, short, shuffle};
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use tieline_net::Jitter;
 
 /// Who serves.
@@ -35,6 +35,7 @@ struct Side {
 /// One trial.
 struct Trial {
     told: Told,
+    window: Window,
     /// Updates of the time in which `cpu_s` was taken.
     updates: f64,
     core_cpu_s: f64,
@@ -86,7 +87,8 @@ fn measure(tier: Tier, plan: Plan, load: &Load) -> Result<Trial> {
     match tier {
         Tier::Floor => {
             let trial = trial::run(Setting::plain(Kind::Floor, Transport::Tcp), &plan, load)?;
-            Ok(Trial { told: trial.told, updates: f64::NAN, core_cpu_s: f64::NAN, cpu_s: trial.cpu_s })
+            let window = trial::window(&plan, false, load);
+            Ok(Trial { told: trial.told, window, updates: f64::NAN, core_cpu_s: f64::NAN, cpu_s: trial.cpu_s })
         }
         Tier::Edges(count) => measure_edges(count, plan, load),
     }
@@ -112,7 +114,7 @@ fn measure_edges(count: usize, plan: Plan, load: &Load) -> Result<Trial> {
     let told = told(&seated)?;
     publishing.end()?;
     told.check(events)?;
-    Ok(Trial { told, updates, core_cpu_s: core_after - core_before, cpu_s: after - before })
+    Ok(Trial { told, window, updates, core_cpu_s: core_after - core_before, cpu_s: after - before })
 }
 
 impl Side {
@@ -145,6 +147,7 @@ impl Side {
         };
         let ratio =
             |other: &Self, figure: fn(&Trial) -> f64| short(median_ratio(&self.each(figure), &other.each(figure)));
+        let first = self.trials.first().context("a round")?;
         let bytes: fn(&Trial) -> f64 = |trial| number(trial.told.bytes) / number(trial.told.delivered);
         Ok(Mirrored {
             core_cpu_s_per_million_updates: short(median(&self.each(Trial::update_cost))),
@@ -156,6 +159,7 @@ impl Side {
             cpu_s_per_million: short(median(&self.each(Trial::event_cost))),
             ratio_to_core: direct.map(|direct| ratio(direct, Trial::event_cost)),
             ratio_to_floor: ratio(floor, Trial::event_cost),
+            floor_cpu_s_per_million: short(median(&floor.each(Trial::event_cost))),
             bytes_per_event: short(median(&self.each(bytes))),
             bytes_ratio_to_core: direct.map(|direct| ratio(direct, bytes)),
             latency: Latency::of(&merged(self.trials.iter().flat_map(|t| t.told.latency_us.iter().flatten().copied()))),
@@ -163,6 +167,9 @@ impl Side {
                 .map(|direct| short(median_difference(self.each(Trial::p50), direct.each(Trial::p50)))),
             delivered: self.trials.iter().map(|trial| trial.told.delivered).sum(),
             lost: 0,
+            window: first.window,
+            window_delivered: first.told.delivered,
+            window_bytes: first.told.bytes,
         })
     }
 }

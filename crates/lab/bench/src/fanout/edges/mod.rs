@@ -19,6 +19,7 @@ mod tests;
 mod tier;
 
 use super::Options as Load;
+use super::heard::Window;
 use super::plan::Plan;
 use crate::latency::Latency;
 use crate::process;
@@ -153,6 +154,8 @@ pub struct Mirrored {
     pub ratio_to_core: Option<f64>,
     /// Over writes without logic.
     pub ratio_to_floor: f64,
+    /// Processor time of writes without logic for a million values.
+    pub floor_cpu_s_per_million: f64,
     /// Bytes of the stream for one value.
     pub bytes_per_event: f64,
     /// The same over that of the core.
@@ -168,6 +171,12 @@ pub struct Mirrored {
     pub delivered: u64,
     /// Values that counted and did not come: none, or the row had no figures.
     pub lost: u64,
+    /// When values counted in the first round; their bytes follow from it.
+    pub window: Window,
+    /// Of these, values that came.
+    pub window_delivered: u64,
+    /// Bytes of the messages that brought them.
+    pub window_bytes: u64,
 }
 
 /// What an edge that is added needs, and what others feel of it.

@@ -1,6 +1,6 @@
 //! A core, who publishes to it, its edges, and their subscribers.
 
-use super::super::listen::{Told, Window};
+use super::super::heard::{Told, Window};
 use super::super::plan::Plan;
 use super::super::player::Player;
 use super::super::publish::Publisher;
