@@ -98,6 +98,8 @@ const VERBS: [&[&str]; 61] = [
     &["devices"],
     &["points"],
     &["sessions"],
+    &["locks"],
+    &["locks", "release"],
     &["busiest"],
     &["audit"],
     &["whoami"],

@@ -7,8 +7,8 @@ use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
     access, backups, clock, cluster, command, console, control, derived, devices, history, history_compaction,
-    history_deletion, history_edits, history_import, history_states, history_stats, history_tail, joining, metrics,
-    reload, sessions, sites, status, topics, trace, values,
+    history_deletion, history_edits, history_import, history_states, history_stats, history_tail, joining, locks,
+    metrics, reload, sessions, sites, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -237,6 +237,14 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             "/v1/busiest",
             sessions::busiest,
             Op::new("busiest", "List the topics with the most updates in the last window, of those that the user may read"),
+        )
+        .get("/v1/locks", locks::list, Op::new("locks", "List the locks that MQTT sessions have or wait for"))
+        .post(
+            "/v1/locks/release",
+            locks::release,
+            Op::new("releaseLock", "Take a lock away from the session that has it. The next session that waits gets it")
+                .about("The audit log gets a record.")
+                .problem(404, "No session has the lock"),
         )
         .get(
             "/v1/derived",
