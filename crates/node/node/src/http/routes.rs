@@ -18,7 +18,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_fabric(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes))))))))
+    of_login(of_fabric(of_locks(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes)))))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -238,14 +238,6 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             sessions::busiest,
             Op::new("busiest", "List the topics with the most updates in the last window, of those that the user may read"),
         )
-        .get("/v1/locks", locks::list, Op::new("locks", "List the locks that MQTT sessions have or wait for"))
-        .post(
-            "/v1/locks/release",
-            locks::release,
-            Op::new("releaseLock", "Take a lock away from the session that has it. The next session that waits gets it")
-                .about("The audit log gets a record.")
-                .problem(404, "No session has the lock"),
-        )
         .get(
             "/v1/derived",
             derived::list,
@@ -305,6 +297,17 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
                 .says(200, "The node works")
                 .says(503, "Something needs attention, or the node is stopping"),
         )
+}
+
+/// Of locks of sessions.
+fn of_locks(routes: Routes<Protected>) -> Routes<Protected> {
+    routes.get("/v1/locks", locks::list, Op::new("locks", "List the locks that MQTT sessions have or wait for")).post(
+        "/v1/locks/release",
+        locks::release,
+        Op::new("releaseLock", "Take a lock away from the session that has it. The next session that waits gets it")
+            .about("The audit log gets a record.")
+            .problem(404, "No session has the lock"),
+    )
 }
 
 /// Of a node among others.
