@@ -264,6 +264,12 @@ def wait_for_clock(centre, site="north"):
     until(lambda: "clock_offset_s" in row_of(centre, site), lambda: f"{row_of(centre, site)}")
 
 
+def test_a_site_without_records_knows_the_clock_of_its_centre(tmp_path, server):
+    with centre_of(tmp_path, server) as centre, site_of(tmp_path, server, "north"):
+        wait_for_clock(centre)
+        assert row_of(centre)["records"] == 0, row_of(centre)
+
+
 def test_a_point_of_a_site_is_commanded_at_the_centre_as_if_it_were_there(tmp_path, server):
     more = 'commands = "operate"\ntopics = ["test/room/valve"]\n'
     with centre_of(tmp_path, server) as centre, plant_of(tmp_path, server, "north", more) as site:

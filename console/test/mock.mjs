@@ -28,6 +28,7 @@ class Node {
   audit = [];
   edits = [];
   sites = [];
+  cluster = null;
   reservations = [];
   overrides = [];
   history = { state: 'ok', detail: null };
@@ -355,6 +356,7 @@ function trouble(node, body) {
   if ('frozen' in body) node.frozen = body.frozen;
   if ('login' in body) node.user = body.login;
   if (body.sites) node.sites = body.sites;
+  if ('cluster' in body) node.cluster = body.cluster;
   if (body.may) Object.assign(node.may, body.may);
   if (body.publish) node.put(body.publish.topic, body.publish.kind, body.publish.value);
   if (body.drop || body.down || 'login' in body) for (const stream of node.streams) stream.res.destroy();
@@ -393,6 +395,7 @@ function read(node, path, query) {
     return { name: 'north-substation', version: '0.1.0', time: iso(Date.now()), started: iso(node.started), http: '127.0.0.1:8080', mqtt: '127.0.0.1:1883', uptime_s: (Date.now() - node.started) / 1000,
       topics: node.topics.size, points, sessions: 3, subscriptions: 5, devices: { total: node.devices.length, online }, updates_per_s: node.rate,
       ...(node.sites.length > 0 && { centre: { state: 'up', why: '', since: iso(node.started), sites: node.sites.length, away: node.sites.filter((one) => one.state === 'away').length } }),
+      ...(node.cluster && { cluster: node.cluster }),
       history: { ...node.history, backlog: node.history.state === 'ok' ? 0 : 18_204, stored: 1_204_551 } };
   }
   if (path === '/v1/topics') {

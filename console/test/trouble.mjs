@@ -55,19 +55,34 @@ export async function trouble(run, base) {
 
   await run.test('sites of a centre are listed, and the one that is away is first', async () => {
     const site = (name, more) => ({ name, state: 'up', since: new Date(Date.now() - 90_000).toISOString(), lag_s: 0.2, waiting: 3, lost: 0, records: 900, samples: 16_200, clock_offset_s: 0.004, ...more });
+    const events = (more) => ({ wanted: 1, asked: 2, waiting: 0, waiting_bytes: 0, sent: 700, lost: 0, not_kept: 0, received: 95, repeated: 0, ...more });
     const names = ['plant-a', 'plant-b', 'plant-c', 'plant-d', 'plant-e'];
-    const more = { 'plant-d': { state: 'away', lag_s: 91, waiting: 1_204 }, 'plant-b': { clock_offset_s: -7.2, lost: 12 } };
+    const more = { 'plant-d': { state: 'away', lag_s: 91, waiting: 1_204 }, 'plant-b': { clock_offset_s: -7.2, lost: 12, events: events({ waiting: 41 }) }, 'plant-c': { events: events({}) }, 'plant-e': { events: events({ lost: 3 }) } };
     assert((await page.locator('nav a', { hasText: 'Sites' }).count()) === 0, 'a node that is no centre has no view of sites');
     await cause({ sites: names.map((name) => site(name, more[name] ?? {})) });
     await page.locator('nav a', { hasText: 'Sites' }).click();
     await seen('#sites [role=option]', /plant-d.*■ away/s);
     await seen('[id="site-plant-b"]', /■ 12.*▲ −7 s/s);
+    await seen('[id="site-plant-b"]', /41 waiting/);
+    await seen('[id="site-plant-c"]', /↓700 ↑95/);
+    await seen('[id="site-plant-e"]', /■ 3 lost/);
     await seen('nav a[href="#/sites"]', /1\saway/);
     await seen('[data-trouble="1 site"]', /■ away/);
     await run.shot(page, 'sites');
     await page.fill('#filter', 'plant-c');
     await until('one site', async () => (await page.locator('#sites [role=option]').count()) === 1);
     await cause({ sites: [] });
+  });
+
+  await run.test('a core tells who leads, and is named where nobody does', async () => {
+    const cluster = { cluster: 'grid', node: 'core1', role: 'leader', term: 7, leader: 'core1', lag: 0, trouble: '' };
+    await cause({ cluster });
+    await page.evaluate(() => void (location.hash = '#/status'));
+    await seen('[data-cluster-role="leader"]', /leader.*grid, leader core1, term 7/s);
+    await cause({ cluster: { ...cluster, role: 'standby', leader: undefined, lag: 12 } });
+    await seen('[data-cluster-role="standby"]', /leader unknown, term 7, 12 messages behind the log/s);
+    await seen('[data-trouble="core grid"]', /■ without a leader/);
+    await cause({ cluster: null });
   });
 
   await run.test('a topic that is cleared leaves the tree', async () => {

@@ -76,6 +76,22 @@ export interface Status {
   edge?: { upstream: string; state: string; why?: string };
   site?: Link & { name: string; lag_s: number; waiting: number; lost: number };
   centre?: Link & { sites: number; away: number };
+  /** Only in a core with standbys. */
+  cluster?: Cluster;
+}
+
+/** The part of a node in a core with standbys. */
+export interface Cluster {
+  cluster: string;
+  node: string;
+  role: string;
+  term: number;
+  /** Absent where none is heard. */
+  leader?: string;
+  /** Messages of the log that this node does not have. */
+  lag: number;
+  /** What a person has to see to. */
+  trouble: string;
 }
 
 /** A link between nodes. */
@@ -98,6 +114,8 @@ export interface Site {
   samples: number;
   /** Clock of the centre minus that of the site. */
   clock_offset_s?: number;
+  /** Messages between sites on its link. */
+  events?: { wanted: number; asked: number; waiting: number; sent: number; lost: number; received: number };
 }
 
 export interface PointMeta {

@@ -1,7 +1,7 @@
 // Sites of a centre: their order in the list, and their places on the map of links.
 
 import type { Site } from './api';
-import { durationText } from './format';
+import { countText, durationText } from './format';
 
 /** Sites that the map shows. */
 export const MAP_MAX = 40;
@@ -29,6 +29,14 @@ export function clockText(site: Site): string {
   if (offset === undefined) return '–';
   const ms = offset * 1000;
   return `${ms > 0 ? '+' : ''}${durationText(ms)}`;
+}
+
+/** Messages between sites on the link of one: what waits for it where something does, else both directions; nothing where none of both asks for any. */
+export function messagesText({ events }: Site): string {
+  if (!events || events.wanted + events.asked + events.sent + events.received + events.waiting + events.lost === 0) return '–';
+  if (events.lost > 0) return `■ ${countText(events.lost)} lost`;
+  if (events.waiting > 0) return `${countText(events.waiting)} waiting`;
+  return `↓${countText(events.sent)} ↑${countText(events.received)}`;
 }
 
 export interface Place {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Site } from '../../src/lib/api';
-import { bySite, clockText, isClockWrong, places } from '../../src/lib/sites';
+import { bySite, clockText, isClockWrong, messagesText, places } from '../../src/lib/sites';
 
 const site = (name: string, more: Partial<Site> = {}): Site => ({
   name, state: 'up', since: '', lag_s: 0, waiting: 0, lost: 0, records: 0, samples: 0, ...more,
@@ -20,6 +20,12 @@ describe('sites', () => {
     expect(told(-3)).toEqual(['−3 s', true]);
   });
 
+  it('tells of messages what a person has to see', () => {
+    const none = { wanted: 0, asked: 0, waiting: 0, sent: 0, lost: 0, received: 0 };
+    const told = (more: Partial<typeof none>) => messagesText(site('a', { events: { ...none, ...more } }));
+    expect([messagesText(site('a')), told({}), told({ sent: 3, received: 5 }), told({ sent: 3, waiting: 2 }), told({ waiting: 2, lost: 1 })])
+      .toEqual(['–', '–', '↓3 ↑5', '2 waiting', '■ 1 lost']);
+  });
   it('gives each site a place of its own that its state does not change', () => {
     const names = Array.from({ length: 40 }, (_, n) => `site-${n}`);
     const found = places(names.map((name) => site(name)));

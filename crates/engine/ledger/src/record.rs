@@ -31,6 +31,7 @@
 //! | 16 | as 8, and the session is to be given the last values that the subscription selects | as 8 |
 //! | 17 | the messages pending for the session, up to this one, may have been sent | number, serial |
 //! | 18 | as 6, of a node where somebody has to show who it is | as 6, stamp |
+//! | 19 | numbers of locks up to this one may have been given out | number |
 //!
 //! `version` is 1, or 2 where the record has a place in the log of a core with standbys: 8 bytes, low byte first, follow. Numbers are varints of base 128, low group first. Texts and bytes have their length before them. `?`
 //! is a byte, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 bytes, low byte first. A message
@@ -144,6 +145,8 @@ pub enum Record {
         /// The packet identifier.
         packet_id: u16,
     },
+    /// Numbers of locks up to this one may have been given out.
+    LockNumbers(u64),
 }
 
 /// A message as MQTT has it.
@@ -313,6 +316,7 @@ impl Record {
             }
             Self::Released { session, packet_id } => push_numbers(14, &[*session, u64::from(*packet_id)], out),
             Self::Sent { session, serial } => push_numbers(17, &[*session, *serial], out),
+            Self::LockNumbers(upto) => push_numbers(19, &[*upto], out),
         }
     }
 
@@ -347,6 +351,7 @@ impl Record {
                 let session = session(cursor)?;
                 Self::Session(Session { stamp: Some(cursor.u64_le()?), ..session })
             }
+            19 => Self::LockNumbers(varint::get(cursor)?),
             tag => return Err(RecordError::Tag(tag)),
         })
     }

@@ -65,6 +65,8 @@ pub struct Image {
     pub values: HashMap<Topic, Value>,
     /// The sessions, by number.
     pub sessions: BTreeMap<u64, Kept>,
+    /// Numbers of locks up to this one may have been given out.
+    pub lock_numbers: u64,
 }
 
 /// Reads a log from its first record to its last.
@@ -141,6 +143,7 @@ impl Image {
             Record::Value(value) => drop(self.values.insert(value.message.topic.clone(), value)),
             Record::Cleared(topic) => drop(self.values.remove(&topic)),
             Record::Ended(number) => drop(self.sessions.remove(&number)),
+            Record::LockNumbers(upto) => self.lock_numbers = self.lock_numbers.max(upto),
             record => {
                 if let Some(session) = record.session() {
                     self.sessions.entry(session).or_default().handle_change(record);
@@ -153,7 +156,8 @@ impl Image {
     pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let values = self.values.values().cloned().map(Record::Value);
         let sessions = self.sessions.iter().flat_map(|(number, kept)| kept.records(*number));
-        core::iter::once(Record::Alive(self.alive)).chain(values).chain(sessions)
+        let lock_numbers = (self.lock_numbers > 0).then_some(Record::LockNumbers(self.lock_numbers));
+        core::iter::once(Record::Alive(self.alive)).chain(lock_numbers).chain(values).chain(sessions)
     }
 }
 
@@ -187,7 +191,8 @@ impl Kept {
             | Record::Alive(_)
             | Record::Value(_)
             | Record::Cleared(_)
-            | Record::Ended(_) => {}
+            | Record::Ended(_)
+            | Record::LockNumbers(_) => {}
         }
     }
 

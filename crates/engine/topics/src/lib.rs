@@ -31,6 +31,11 @@
 //!
 //! [`Notices`] has the new and removed topics of which one subscriber must be notified; it is a set of topics too.
 //!
+//! # Locks
+//!
+//! [`Locks`] says which of several publishers may publish. Like a [`Condition`], the owner of the tree checks them together with
+//! the update.
+//!
 //! # Limits
 //!
 //! | limit | when full | counter |
@@ -42,6 +47,7 @@
 //! | [`Limits::selectors_max`], [`Limits::owner_selectors_max`] | the subscription is refused | [`Stats::refused`] |
 //! | [`Limits::idle_max`] | the topic that has been idle longest is removed | [`Stats::idle_forgotten`] |
 //! | [`Limits::set_bytes_max`] | all sets are recomputed | [`Stats::sets_flushed`] |
+//! | [`LockLimits`] | the lock is refused | [`LockCounters::limited`] |
 //!
 //! # Example
 //!
@@ -75,6 +81,7 @@ mod delivery_options;
 mod fetch;
 mod limits;
 mod list;
+mod locks;
 mod notices;
 mod order;
 mod pending;
@@ -96,6 +103,10 @@ pub use delivery_options::{DeliveryOptions, OverflowPolicy};
 pub use fetch::{Fetch, Growth};
 pub use limits::{Limits, Stats, TreeError};
 pub use list::SubscriberId;
+pub use locks::{
+    Acquire, Acquired, LockAnswer, LockCounters, LockLimits, LockOwner, LockRefusal, LockScope, LockView, Locks,
+    NotHeld,
+};
 pub use notices::{Notice, Notices, Watch};
 pub use order::compare;
 pub use pending::{Lane, PendingSet};

@@ -2,7 +2,7 @@
 
 use crate::access::args::AccessVerb;
 use crate::api::args::{
-    AuditArgs, BusiestArgs, ClockArgs, DeleteArgs, DevicesArgs, MetricsArgs, NodeArgs, PointsArgs, PutArgs,
+    AuditArgs, BusiestArgs, ClockArgs, DeleteArgs, DevicesArgs, LocksArgs, MetricsArgs, NodeArgs, PointsArgs, PutArgs,
     SessionsArgs, SitesArgs,
 };
 use crate::backup::args::{BackupArgs, RestoreArgs};
@@ -79,6 +79,8 @@ pub enum Verb {
     Points(PointsArgs),
     /// List MQTT clients, those with the greatest lag first
     Sessions(SessionsArgs),
+    /// List the locks that MQTT sessions have or wait for; take one away
+    Locks(LocksArgs),
     /// Show the role of a node in its core with standbys, the leader, and the log
     Cluster(NodeArgs),
     /// List the sites whose history comes to a centre

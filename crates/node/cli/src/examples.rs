@@ -88,6 +88,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("devices", &["tieline devices", "tieline devices --away", "tieline devices demo/feeder1/relay"]),
     ("points", &["tieline points 'demo/feeder1/#'", "tieline points --writable --json"]),
     ("sessions", &["tieline sessions", "tieline sessions --order client --limit 10"]),
+    ("locks", &["tieline locks", "tieline locks --json | jq 'select(.waiting > 0)'"]),
+    ("locks release", &["tieline locks release plant/writer"]),
     ("cluster", &["tieline cluster", "tieline cluster --json | jq -r .role"]),
     ("sites", &["tieline sites", "tieline sites --watch", "tieline sites --json | jq 'select(.state == \"away\")'"]),
     ("busiest", &["tieline busiest --limit 5"]),

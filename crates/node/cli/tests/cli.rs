@@ -76,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 61] = [
+const VERBS: [&[&str]; 63] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -98,6 +98,8 @@ const VERBS: [&[&str]; 61] = [
     &["devices"],
     &["points"],
     &["sessions"],
+    &["locks"],
+    &["locks", "release"],
     &["busiest"],
     &["audit"],
     &["whoami"],

@@ -70,6 +70,7 @@ fn any_change() -> impl Strategy<Value = Record> {
         (session(), id(), proptest::option::of((0i64..1 << 50).prop_map(Timestamp::from_micros)))
             .prop_map(|(session, packet_id, sample)| Record::Held { session, packet_id, sample }),
         (session(), id()).prop_map(|(session, packet_id)| Record::Released { session, packet_id }),
+        (0u64..50).prop_map(Record::LockNumbers),
     ]
 }
 
@@ -94,7 +95,12 @@ fn replayed(records: &[Record]) -> Image {
 fn well_formed(changes: Vec<Record>) -> Vec<Record> {
     let mut begun = BTreeSet::new();
     let keep = |record: &Record| match record {
-        Record::Begin | Record::End | Record::Alive(_) | Record::Value(_) | Record::Cleared(_) => true,
+        Record::Begin
+        | Record::End
+        | Record::Alive(_)
+        | Record::Value(_)
+        | Record::Cleared(_)
+        | Record::LockNumbers(_) => true,
         Record::Session(session) => {
             begun.insert(session.number);
             true
@@ -170,6 +176,7 @@ fn the_bytes_are_those_of_the_document() {
             "190aac020207090003612f62026f6e0201010100000000000000",
         ),
         (Record::Sent { session, serial }, "0411ac0202"),
+        (Record::LockNumbers(300), "0313ac02"),
         (of_anna(None), "0e06ac0201630104616e6e613c0000"),
         (of_anna(Some(258)), "1612ac0201630104616e6e613c00000201000000000000"),
     ] {
@@ -245,7 +252,10 @@ proptest! {
                 Some(number) => {
                     log.extend(image.sessions.get(&number).into_iter().flat_map(|kept| kept.records(number)));
                 }
-                None => log.extend(image.values.values().cloned().map(Record::Value)),
+                None => {
+                    log.push(Record::LockNumbers(image.lock_numbers));
+                    log.extend(image.values.values().cloned().map(Record::Value));
+                }
             }
             cuts.push((log.len(), plain.len()));
             for change in changes.by_ref().take(3) {

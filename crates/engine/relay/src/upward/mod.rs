@@ -25,7 +25,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
-use tieline_core::{Instant, Now};
+use tieline_core::{Instant, Now, Timestamp};
 
 /// Events that nobody takes; the oldest is dropped above. What is acknowledged is always told.
 const EVENTS_MAX: usize = 64;
@@ -178,6 +178,11 @@ impl Upward {
                 self.rewind(flight.stream, State::Resting(until));
             }
         }
+    }
+
+    /// The clocks were compared by an exchange that carried no records: a site that owes nothing knows the centre's clock, too.
+    pub fn handle_clock(&mut self, asked: Now, heard: Timestamp, now: Now) {
+        self.clock.handle_exchange(asked, heard, heard, now);
     }
 
     /// Nobody takes a request: the centre is away.

@@ -63,6 +63,20 @@ impl Site {
 }
 
 #[test]
+fn a_site_that_owes_nothing_knows_the_clock_of_its_centre() {
+    let mut site = Site::new(0);
+    site.sends(&[]);
+    assert_eq!(site.upward.clock_offset(site.now.mono), None);
+    let asked = site.now;
+    site.now = site.now.later(Duration::from_millis(20));
+    // The request came when the centre's clock said 2 s more than the site's, in the middle of the exchange.
+    let heard = Timestamp::from_micros(asked.utc.micros() + 10_000 + 2_000_000);
+    site.upward.handle_clock(asked, heard, site.now);
+    let offset = Offset { micros: 2_000_000, error_micros: 10_000 };
+    assert_eq!(site.upward.clock_offset(site.now.mono), Some(offset));
+}
+
+#[test]
 fn it_asks_for_the_mark_and_goes_on_behind_it() {
     let mut site = Site::new(9);
     let asked = site.sends(&[(1, 0, 0)]);

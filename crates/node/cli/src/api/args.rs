@@ -61,6 +61,32 @@ pub struct ConfirmArgs {
     pub time: Option<String>,
 }
 
+/// `tieline locks`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct LocksArgs {
+    #[command(flatten)]
+    pub show: NodeArgs,
+    #[command(subcommand)]
+    pub verb: Option<LocksVerb>,
+}
+
+/// `tieline locks release`.
+#[derive(Debug, Subcommand)]
+pub enum LocksVerb {
+    /// Take a lock away from the session that has it
+    Release(ReleaseLockArgs),
+}
+
+/// `tieline locks release`.
+#[derive(Debug, Args)]
+pub struct ReleaseLockArgs {
+    /// Name of the lock
+    pub lock: String,
+    #[command(flatten)]
+    pub node: NodeArgs,
+}
+
 /// `tieline devices`.
 #[derive(Debug, Args)]
 pub struct DevicesArgs {

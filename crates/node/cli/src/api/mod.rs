@@ -3,6 +3,7 @@
 
 pub mod args;
 pub mod clock;
+pub mod locks;
 mod samples;
 mod shown;
 pub mod table;

@@ -5,16 +5,17 @@ use super::reply::{Reply, command, is_private};
 use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
 use crate::access::DeliveryFilter;
+use crate::bus::conditions::Conditions;
 use crate::bus::fetch::{self, Asked, Paging};
 use crate::bus::reasons;
-use crate::bus::{Bus, Receipt, Step, Wire, conditions, is_marked};
+use crate::bus::{Bus, Receipt, Step, Wire, conditions, is_marked, locks};
 use crate::control::command::{CommandResult, REQUEST_PREFIX};
 use std::rc::Rc;
 use tieline_access::{Reach, Verb};
 use tieline_core::{Body, Now, Topic, Update};
 use tieline_mqtt::{Message, PublishRequest, Qos, ReasonCode, Version};
 use tieline_net::Session;
-use tieline_topics::{Condition, Range};
+use tieline_topics::Range;
 
 /// What became of a message.
 pub(super) enum Taken {
@@ -93,6 +94,9 @@ impl ClientOwner {
         }
         if let Some(verb) = message.topic.strip_prefix(control::REQUEST_PREFIX) {
             return self.take_control(client, now, (verb, message), spoken_for);
+        }
+        if let Some(verb) = message.topic.strip_prefix(locks::REQUEST_PREFIX) {
+            return self.take_lock(client, now, (verb, message), spoken_for);
         }
         if *message.topic == *fetch::REQUEST_TOPIC {
             return self.take_fetch(client, now, message);
@@ -254,24 +258,24 @@ impl ClientOwner {
         if later { Taken::Later } else { Taken::Done }
     }
 
-    /// What a message asks of the topic's value, which the client may read then.
+    /// What has to be true for a message to be taken. Who asks something of the topic's value may read it.
     pub(super) fn conditions(
         &self,
         client: &ConnectedClient,
         now: Now,
         message: &Message,
         spoken_for: Option<&SpokenFor>,
-    ) -> Result<Vec<Condition>, (ReasonCode, String)> {
+    ) -> Result<Conditions, (ReasonCode, String)> {
         let because = |words: String| (ReasonCode::ImplementationSpecificError, words);
         let conditions = conditions::read(&message.properties).map_err(because)?;
         // Whether a condition is met tells of the value.
-        if !conditions.is_empty() && !self.may(client, now, spoken_for, Verb::Read, &message.topic) {
+        if !conditions.values.is_empty() && !self.may(client, now, spoken_for, Verb::Read, &message.topic) {
             return Err((ReasonCode::NotAuthorized, String::new()));
         }
         Ok(conditions)
     }
 
-    /// Whether what a message asks of the topic's value is so.
+    /// Whether what has to be true for a message is.
     fn check_conditions(
         &self,
         client: &ConnectedClient,
@@ -281,7 +285,8 @@ impl ClientOwner {
     ) -> Result<(), (ReasonCode, String)> {
         let because = |words: String| (ReasonCode::ImplementationSpecificError, words);
         let conditions = self.conditions(client, now, message, spoken_for)?;
-        let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions);
+        self.check_locks(client, now, &conditions.locks, spoken_for)?;
+        let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions.values);
         checked.map_err(|unmet| because(unmet.to_string()))
     }
 }

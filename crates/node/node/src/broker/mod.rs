@@ -5,6 +5,7 @@
 mod authentication;
 mod control;
 pub mod listeners;
+mod locks;
 mod messages;
 mod publisher;
 mod refusal;
@@ -23,6 +24,7 @@ use self::unauthenticated::UnauthenticatedConnections;
 use crate::access::Entrance;
 use crate::bus::delivery_options;
 use crate::bus::fetch;
+use crate::bus::locks::REQUEST_PREFIX as LOCKS_PREFIX;
 use crate::bus::reasons;
 use crate::bus::{DeltaStart, Entered, KeptLimits, LastWill, SharedBus, Wire, wake, wake_after_update, watch_of};
 use crate::config::MqttConfig;
@@ -251,7 +253,8 @@ impl Owner<Wire> for ClientOwner {
 
 /// Whether a filter selects nothing but requests to the node, which are not passed on.
 fn is_request(filter: &str) -> bool {
-    filter.starts_with(REQUEST_PREFIX) || [fetch::REQUEST_TOPIC, tieline_delta::RESYNC_TOPIC].contains(&filter)
+    let is_below = [REQUEST_PREFIX, LOCKS_PREFIX].iter().any(|prefix| filter.starts_with(prefix));
+    is_below || [fetch::REQUEST_TOPIC, tieline_delta::RESYNC_TOPIC].contains(&filter)
 }
 
 impl ClientOwner {

@@ -34,6 +34,11 @@ impl SpokenFor {
         Call { requester, who: format!("{} for {user} {}", by.who, client.unwrap_or_default()).trim_end().into() }
     }
 
+    /// The edge's client.
+    pub(super) fn client(&self) -> &str {
+        &self.client
+    }
+
     /// Whether its user may read a topic.
     pub(super) fn may_read(&self, bus: &Bus, topic: &str) -> bool {
         let Self { user: Some(user), client, is_checked: true } = self else { return true };
@@ -151,9 +156,11 @@ impl ClientOwner {
         spoken_for: Option<&SpokenFor>,
     ) -> Taken {
         let PublishRequest { mut message, qos, packet_id, retain, .. } = request;
-        // The upstream checks them.
-        if let Err((reason, words)) = self.conditions(client, now, &message, spoken_for) {
-            return Taken::Refused(reason, words);
+        // The upstream checks those of values. It knows nothing of the locks of this client.
+        match self.conditions(client, now, &message, spoken_for) {
+            Ok(conditions) if conditions.locks.is_empty() => {}
+            Ok(_) => return Taken::Refused(ReasonCode::ImplementationSpecificError, reasons::LOCK_ABOVE.to_owned()),
+            Err((reason, words)) => return Taken::Refused(reason, words),
         }
         debug_assert!(!is_marked(&message.properties), "it was rebuilt");
         let mut bus = self.bus.borrow_mut();

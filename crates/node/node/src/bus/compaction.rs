@@ -24,6 +24,7 @@ impl Bus {
         let sessions = self.subscribers.iter().filter(|(_, subscriber)| is_kept(subscriber)).map(|(key, _)| key);
         let compaction = Compaction { sessions: sessions.collect(), values: Snapshot::new(all), bytes: 0 };
         self.ledger.batches.begin_compaction(now, compaction);
+        self.write_lock_numbers(now);
     }
 
     /// Writes some of the state again, while a compaction is running.

@@ -5,6 +5,8 @@ use bytes::Bytes;
 use tieline_mqtt::{Properties, Property, Text};
 use tieline_topics::Condition;
 
+/// A condition that a lock is held: its name, and behind a `#`, which no name has, the number of its acquisition.
+pub const LOCK: &str = "tieline-if-lock";
 const VERSION: &str = "tieline-if-version";
 const ABSENT: &str = "tieline-if-absent";
 const VALUE: &str = "tieline-if-value";
@@ -12,22 +14,42 @@ const VALUE: &str = "tieline-if-value";
 const CONDITIONS_MAX: usize = 4;
 
 /// What has to be true for a message to be taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// Of the topic's value.
+    pub values: Vec<Condition>,
+    /// Of the locks of the session that publishes.
+    pub locks: Vec<LockCondition>,
+}
+
+/// The session has a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockCondition {
+    /// Its name.
+    pub name: String,
+    /// The acquisition by which the session has it; none where any will do.
+    pub number: Option<u64>,
+}
+
+/// What has to be true for a message to be taken.
 ///
 /// # Errors
 /// A condition is none; the words are for the client.
-pub fn read(properties: &Properties) -> Result<Vec<Condition>, String> {
-    let mut conditions = Vec::new();
+pub fn read(properties: &Properties) -> Result<Conditions, String> {
+    let mut conditions = Conditions::default();
     if properties.is_empty() {
         return Ok(conditions);
     }
     for own in properties.own_properties() {
-        conditions.push(match own {
-            own if own.is(VERSION) => Condition::Version(version(own.value())?),
-            own if own.is(ABSENT) => absent(own.value())?,
-            own if own.is(VALUE) => Condition::Value(Bytes::copy_from_slice(own.value().as_bytes())),
+        let values = &mut conditions.values;
+        match own {
+            own if own.is(VERSION) => values.push(Condition::Version(version(own.value())?)),
+            own if own.is(ABSENT) => values.push(absent(own.value())?),
+            own if own.is(VALUE) => values.push(Condition::Value(Bytes::copy_from_slice(own.value().as_bytes()))),
+            own if own.is(LOCK) => conditions.locks.push(lock(own.value())?),
             _ => continue,
-        });
-        if conditions.len() > CONDITIONS_MAX {
+        }
+        if conditions.values.len() + conditions.locks.len() > CONDITIONS_MAX {
             return Err(format!("more than {CONDITIONS_MAX} conditions"));
         }
     }
@@ -51,6 +73,15 @@ fn version(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{VERSION} is {text:?}, expected the version of a value, as in \"41\""))
 }
 
+fn lock(text: &str) -> Result<LockCondition, String> {
+    let wrong = || format!("{LOCK} is {text:?}, expected a lock and perhaps its number, as in \"plant/writer#41\"");
+    let (name, number) = match text.split_once('#') {
+        Some((name, number)) => (name, Some(number.parse().map_err(|_| wrong())?)),
+        None => (text, None),
+    };
+    if name.is_empty() { Err(wrong()) } else { Ok(LockCondition { name: name.to_owned(), number }) }
+}
+
 fn absent(text: &str) -> Result<Condition, String> {
     match text {
         "" | "true" => Ok(Condition::Absent),
@@ -62,13 +93,33 @@ fn absent(text: &str) -> Result<Condition, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    fn check(pairs: &[(&str, &str)], expect: Result<&[Condition], &str>) {
+    fn read_all(pairs: &[(&str, &str)]) -> Result<Conditions, String> {
         let text = |text: &str| Text::new(text).unwrap();
-        let properties = pairs.iter().map(|(name, value)| Property::UserProperty((text(name), text(value)))).collect();
-        if let Ok(conditions) = expect {
-            assert_eq!(read(&write(conditions)).as_deref(), Ok(conditions), "told to another node");
+        read(&pairs.iter().map(|(name, value)| Property::UserProperty((text(name), text(value)))).collect())
+    }
+
+    fn check(pairs: &[(&str, &str)], expect: Result<&[Condition], &str>) {
+        let expect = expect.map_err(str::to_owned);
+        let expect = expect.map(|values| Conditions { values: values.to_vec(), locks: Vec::new() });
+        if let Ok(conditions) = &expect {
+            assert_eq!(read(&write(&conditions.values)).as_ref(), Ok(conditions), "told to another node");
         }
-        assert_eq!(read(&properties), expect.map(<[_]>::to_vec).map_err(str::to_owned), "{pairs:?}");
+        assert_eq!(read_all(pairs), expect, "{pairs:?}");
+    }
+
+    #[test]
+    fn locks_are_named_with_their_numbers() {
+        let of = |text| read_all(&[(LOCK, text)]).map(|conditions| conditions.locks);
+        let lock = |name: &str, number| Ok(vec![LockCondition { name: name.to_owned(), number }]);
+        assert_eq!(of("plant/writer"), lock("plant/writer", None));
+        assert_eq!(of("plant/writer#41"), lock("plant/writer", Some(41)));
+        for wrong in ["", "#41", "a#", "a#x", "a#1#2"] {
+            let words = format!(
+                "tieline-if-lock is {wrong:?}, expected a lock and perhaps its number, as in \"plant/writer#41\""
+            );
+            assert_eq!(of(wrong), Err(words));
+        }
+        assert_eq!(read_all(&[(LOCK, "a"); 5]), Err("more than 4 conditions".to_owned()));
     }
 
     #[test]

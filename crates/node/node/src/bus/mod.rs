@@ -41,6 +41,7 @@ mod kept_limits;
 mod lag;
 pub mod ledger;
 mod live;
+pub mod locks;
 mod mirror;
 #[cfg(test)]
 mod outages;

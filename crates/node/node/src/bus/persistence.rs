@@ -356,6 +356,7 @@ impl Bus {
                 self.push_dirty(key);
             }
             PendingAck::SessionChanges { key, number, upto } => self.settle_changes(key, number, upto, kept),
+            PendingAck::LockNumbers => self.handle_lock_numbers(now, kept),
         }
     }
 

@@ -24,6 +24,11 @@ pub const MARKED: &str = "delta: not agreed on in CONNECT";
 pub const MARKED_REQUEST: &str = "delta: not of topics that begin with $";
 /// A client may not say for whom it publishes.
 pub const SPEAK: &str = "the user may not publish for others: that is the right to publish to $for/ and their names";
+/// A lock is not for this user.
+pub const LOCK: &str = "the user may not use this lock: that is the right to publish to $locks/ and its name";
+/// A lock of another node.
+pub const LOCK_ABOVE: &str =
+    "this lock is of the upstream, as the topic of its name is: acquire it there, and publish there what depends on it";
 /// There is no connection to the upstream.
 pub const UPSTREAM_AWAY: &str = "the upstream is away, and this topic is its own: nothing was published";
 /// Too much waits for the upstream.

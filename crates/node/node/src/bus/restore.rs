@@ -36,6 +36,7 @@ impl Bus {
     /// are left out.
     pub fn restore(&mut self, now: Now, image: Image, batches: LedgerBatches) {
         let died = died_at(&image, now.utc);
+        self.locks.begin_after(image.lock_numbers);
         let mut gone = Vec::new();
         for (topic, value) in image.values {
             let is_free = !self.is_reserved(&topic) && !self.derives(&topic) && !topic.starts_with(REPLAY_PREFIX);

@@ -274,6 +274,7 @@ impl Bus {
             return Entered { name, key, generation, number: generation, resume: None, expiry_s };
         };
         self.counters.resumed += 1;
+        self.end_locks_of_connection(number);
         self.watchers.restart(key);
         (client.number, client.kept) = (number, kept);
         client.resume_snapshots(snapshots);
@@ -340,14 +341,13 @@ impl Bus {
         let expiry_s = asked.min(self.kept.limits.expiry_s_max);
         let waits = will.as_ref().is_some_and(|will| will.delay_s > 0 && expiry_s > 0);
         let (delayed, at_once) = if waits { (will, None) } else { (None, will) };
+        self.end_locks_of_connection(number);
         if expiry_s == 0 {
             self.end_session(key);
         } else {
             self.keep(now, key, expiry_s, delayed);
         }
-        if let Some(will) = at_once {
-            self.publish_will(now, will);
-        }
+        at_once.into_iter().for_each(|will| self.publish_will(now, will));
     }
 
     fn keep(&mut self, now: Now, key: usize, expiry_s: u32, will: Option<LastWill>) {
@@ -445,6 +445,7 @@ impl Bus {
         };
         self.clients.remove(&id);
         self.commands.handle_session_gone(self.now(), &id);
+        self.end_locks_of_session(number);
         self.forget_kept(self.now(), number, kept);
         self.tree.drop_subscriber(id_of(key));
         self.watchers.forget(key);

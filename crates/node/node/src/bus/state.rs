@@ -13,6 +13,7 @@ use super::fanout::{Offered, Outgoing};
 use super::frames::FrameRoom;
 use super::guarded;
 use super::live::LiveFeed;
+use super::locks::LockAnswerer;
 use super::mirror::Mirror;
 use super::ownership::Ownership;
 use super::passages::Passages;
@@ -39,7 +40,7 @@ use std::sync::Arc;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update};
 use tieline_mqtt::{DeliverError, Message, Qos};
 use tieline_net::{Shard, SocketShards};
-use tieline_topics::{Applied, Change, Limits, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
+use tieline_topics::{Applied, Change, Limits, Locks, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
 use tokio::sync::{Notify, mpsc};
 
 /// The bus, shared by the tasks of its thread.
@@ -129,6 +130,8 @@ pub struct Bus {
     /// Messages between sites.
     pub(super) site_events: Option<Box<super::SiteEvents>>,
     pub(super) centre_rights: Option<super::CentreRights>,
+    /// Locks of sessions.
+    pub(super) locks: Locks<LockAnswerer>,
     /// Threads that have the sockets of clients.
     pub(super) sockets: Rc<SocketShards>,
     pub(super) rate: Rate,
@@ -181,6 +184,7 @@ impl Bus {
             site_calls: None,
             site_events: None,
             centre_rights: None,
+            locks: Locks::default(),
             sockets: Rc::default(),
             rate: Rate::default(),
         }

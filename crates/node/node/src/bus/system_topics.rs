@@ -112,7 +112,7 @@ impl Bus {
     /// What is ours.
     fn node_values(&self, now: Instant) -> Values {
         let (counters, tree, lag, usage) = (self.counters(), self.tree.stats(), self.lag(now), Usage::look());
-        let control = self.commands.stats();
+        let (control, locks) = (self.commands.stats(), self.lock_counters());
         let counts = [
             ("updates/count", counters.updates.to_string()),
             ("updates/per_s", format!("{:.1}", self.updates_per_s())),
@@ -129,6 +129,9 @@ impl Bus {
             ("control/reservations", control.tasks.to_string()),
             ("control/overrides", control.overrides.to_string()),
             ("control/held_points", control.holds.to_string()),
+            ("locks/held", locks.held.to_string()),
+            ("locks/waiting", locks.waiting.to_string()),
+            ("locks/acquired", locks.acquired.to_string()),
             ("process/memory_bytes", usage.resident_bytes.to_string()),
             ("process/cpu_seconds", format!("{:.2}", usage.cpu.as_secs_f64())),
         ];

@@ -191,6 +191,7 @@ impl Bus {
         self.tell_untold();
         self.ask_upstream(now);
         self.finish_commands(now);
+        self.finish_locks(now);
         self.remove_expired(now);
         self.remove_due(now);
         self.end_due_sessions(now);
@@ -252,6 +253,7 @@ impl Bus {
         let guard = self.guard().and_then(Guard::timeout);
         let timeouts = [
             self.commands.timeout(),
+            self.locks.timeout(),
             self.retained.timeout(),
             self.kept.timeout(),
             self.pump.timeout(),

@@ -74,6 +74,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     super::derived::metrics(&mut e, &seen.derived);
     super::edge::metrics(&mut e, &seen);
     super::sites::metrics(&mut e, &authorized.app, &seen.sites);
+    super::locks::metrics(&mut e, &seen.locks);
     super::cluster::metrics(&mut e, about.cluster.as_ref());
     reload_metrics(&mut e, &authorized.app.reloader.status());
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);

@@ -31,6 +31,7 @@ mod history_stats;
 mod history_tail;
 mod instant;
 mod joining;
+mod locks;
 mod logins;
 mod metrics;
 mod pieces;

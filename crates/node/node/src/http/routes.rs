@@ -7,8 +7,8 @@ use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
     access, backups, clock, cluster, command, console, control, derived, devices, history, history_compaction,
-    history_deletion, history_edits, history_import, history_states, history_stats, history_tail, joining, metrics,
-    reload, sessions, sites, status, topics, trace, values,
+    history_deletion, history_edits, history_import, history_states, history_stats, history_tail, joining, locks,
+    metrics, reload, sessions, sites, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_fabric(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes))))))))
+    of_login(of_fabric(of_locks(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes)))))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -297,6 +297,17 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
                 .says(200, "The node works")
                 .says(503, "Something needs attention, or the node is stopping"),
         )
+}
+
+/// Of locks of sessions.
+fn of_locks(routes: Routes<Protected>) -> Routes<Protected> {
+    routes.get("/v1/locks", locks::list, Op::new("locks", "List the locks that MQTT sessions have or wait for")).post(
+        "/v1/locks/release",
+        locks::release,
+        Op::new("releaseLock", "Take a lock away from the session that has it. The next session that waits gets it")
+            .about("The audit log gets a record.")
+            .problem(404, "No session has the lock"),
+    )
 }
 
 /// Of a node among others.

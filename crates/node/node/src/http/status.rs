@@ -26,7 +26,7 @@ use tieline_core::{Body, Instant, Now, Value};
 use tieline_history::{HistoryState, HistoryStatus};
 use tieline_net::{Counters, SocketShardStatus};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
-use tieline_topics::Stats as TreeStats;
+use tieline_topics::{LockCounters, Stats as TreeStats};
 use tieline_views::Stats as ViewStats;
 
 /// One look at everything that is counted.
@@ -60,6 +60,7 @@ pub(super) struct Seen {
     /// The upstreams of an edge.
     pub(super) mirrors: Vec<MirrorSeen>,
     pub(super) sites: SitesOnBus,
+    pub(super) locks: LockCounters,
     /// Threads that have the sockets of MQTT clients.
     pub(super) sockets: Vec<SocketShardStatus>,
     pub(super) states: Vec<(String, String)>,
@@ -111,6 +112,7 @@ impl Seen {
                 of_centre: bus.calls_of_centre(),
                 events: bus.site_events(),
             },
+            locks: bus.lock_counters(),
             sockets: bus.socket_shards(),
             states: devices
                 .iter()

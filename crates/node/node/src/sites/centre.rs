@@ -189,6 +189,7 @@ impl Centre {
         if request.subject.ends_with(told::SUBJECT) {
             if self.told(now, &site, &request.body) {
                 let above = Above::below(self.board.run(), &self.board.above());
+                let above = Above { heard_us: Some(now.utc.micros()), ..above };
                 answer([(request, serde_json::to_vec(&above).unwrap_or_default())]).await;
             }
             return;

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Instant, Now};
+use tieline_core::{Instant, Now, Timestamp};
 use tieline_fabric::{Fabric, FabricError, subject};
 use tieline_history::{JournalFeed, JournalPlace};
 use tieline_journal::{Decoder, Seq};
@@ -201,7 +201,7 @@ struct Site {
     /// When live numbers were recorded, from the first that is not acknowledged on.
     stamps: VecDeque<(u64, Instant)>,
     /// When the site last said how it is.
-    told_at: Option<Instant>,
+    told_at: Option<Now>,
     saved_at: Instant,
     /// Whether acknowledged numbers are not saved.
     is_changed: bool,
@@ -313,9 +313,11 @@ impl Site {
     }
 
     /// What the centre says of what is above: whether this node may be its site.
-    fn learned(&mut self, answer: &[u8]) -> FabricLink {
+    fn learned(&mut self, now: Now, answer: &[u8]) -> FabricLink {
         // A centre of an earlier release says nothing.
         let above: Above = serde_json::from_slice(answer).unwrap_or_default();
+        let exchange = self.told_at.zip(above.heard_us.map(Timestamp::from_micros));
+        exchange.into_iter().for_each(|(asked, heard)| self.upward.handle_clock(asked, heard, now));
         let refusal = self.board.prefix().and_then(|_| above.refusal(self.board.run()));
         self.board.set_above(above.runs);
         let was_open = std::mem::replace(&mut self.is_open, refusal.is_none());
@@ -327,7 +329,7 @@ impl Site {
 
     fn state_answered(&mut self, now: Now, answer: Result<Bytes, FabricError>) {
         let link = match answer {
-            Ok(answer) => self.learned(&answer),
+            Ok(answer) => self.learned(now, &answer),
             Err(FabricError::Nobody) => FabricLink::Away("no centre serves this site".to_owned()),
             Err(error) => FabricLink::Away(error.to_string()),
         };
@@ -423,10 +425,10 @@ impl Site {
             }
             (self.saved_at, self.is_changed) = (now.mono, false);
         }
-        if !may_tell || self.told_at.is_some_and(|at| now.mono.since(at) < STATE_EVERY) {
+        if !may_tell || self.told_at.is_some_and(|at| now.mono.since(at.mono) < STATE_EVERY) {
             return None;
         }
-        self.told_at = Some(now.mono);
+        self.told_at = Some(now);
         self.show(now);
         let fabric = self.fabric.clone()?;
         let told = Told {

@@ -40,6 +40,10 @@ pub struct Above {
     /// The numbers of the runs of the centre and of the centres above it, the nearest first.
     #[serde(default)]
     pub runs: Vec<u64>,
+    /// When the centre heard the site, by its clock, in microseconds since 1970: the site compares the clocks by it, also while it
+    /// has no records for the centre. Earlier releases do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_us: Option<i64>,
 }
 
 impl Above {
@@ -56,7 +60,8 @@ impl Above {
     /// What a centre of this run says, below what is above it.
     #[must_use]
     pub fn below(run: u64, above: &[u64]) -> Self {
-        Self { runs: std::iter::once(run).chain(above.iter().copied()).take(LEVELS_MAX + 1).collect() }
+        let runs = std::iter::once(run).chain(above.iter().copied()).take(LEVELS_MAX + 1).collect();
+        Self { runs, heard_us: None }
     }
 }
 
@@ -76,13 +81,13 @@ mod tests {
         }
         for (node, above) in above.into_iter().enumerate() {
             assert!(above.len() <= LEVELS_MAX + 1);
-            let refusal = Above { runs: above }.refusal(node as u64 + 1).unwrap();
+            let refusal = Above { runs: above, heard_us: None }.refusal(node as u64 + 1).unwrap();
             assert!(refusal.contains("a circle"), "{refusal}");
         }
         let mut chain = Vec::new();
         for level in 1..=8 {
             chain = Above::below(level, &chain).runs;
-            assert_eq!(Above { runs: chain.clone() }.refusal(99), None);
+            assert_eq!(Above { runs: chain.clone(), heard_us: None }.refusal(99), None);
         }
         let refusal = Above::below(9, &chain).refusal(99).unwrap();
         assert!(refusal.contains("more than 8 centres"), "{refusal}");

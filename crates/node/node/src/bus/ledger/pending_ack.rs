@@ -33,6 +33,8 @@ pub enum PendingAck {
         /// The last session change that the batch holds.
         upto: u64,
     },
+    /// Locks that wait for their numbers.
+    LockNumbers,
 }
 
 impl PendingAck {
@@ -52,7 +54,7 @@ impl PendingAck {
                 };
                 size_of::<Sample>() + bytes
             }
-            Self::Receipt(_) | Self::HeldOutput { .. } | Self::SessionChanges { .. } => 0,
+            Self::Receipt(_) | Self::HeldOutput { .. } | Self::SessionChanges { .. } | Self::LockNumbers => 0,
         };
         size_of::<(u64, Self)>() + held
     }

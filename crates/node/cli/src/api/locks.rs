@@ -1,0 +1,76 @@
+//! `tieline locks`: the locks of MQTT sessions, and the release of one by an operator.
+
+use super::args::{LocksArgs, LocksVerb, NodeArgs, ReleaseLockArgs};
+use super::table::{Align, plain, write};
+use super::{list_of, print, print_list};
+use crate::{uri, who};
+use anyhow::Result;
+use serde_json::{Value as Json, json};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Locks of one page.
+const PAGE: &str = "1000";
+
+/// Lists locks, or releases one.
+pub fn locks(args: &LocksArgs) -> Result<ExitCode> {
+    match &args.verb {
+        None => list(&args.show),
+        Some(LocksVerb::Release(args)) => release(args),
+    }
+}
+
+fn list(NodeArgs { node, json }: &NodeArgs) -> Result<ExitCode> {
+    let client = who::http(node, None)?;
+    let (mut all, mut after) = (Vec::new(), None::<String>);
+    loop {
+        let page: Json = client.get(&uri::path("/v1/locks", &[("limit", Some(PAGE)), ("after", after.as_deref())]))?;
+        all.extend(list_of(&page, "locks"));
+        match page["next"].as_str() {
+            Some(next) => after = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    print_list(*json, &all, show)
+}
+
+fn show(all: &[Json], mut out: &mut dyn Write) -> io::Result<()> {
+    let row = |lock: &Json| {
+        let of = |name: &str| plain(&lock[name]);
+        [of("name"), of("client"), of("number"), of("scope"), of("since"), of("waiting")]
+    };
+    let head = [
+        ("lock", Align::Left),
+        ("client", Align::Left),
+        ("number", Align::Right),
+        ("scope", Align::Left),
+        ("since", Align::Left),
+        ("waiting", Align::Right),
+    ];
+    write(head, &all.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
+fn release(ReleaseLockArgs { lock, node }: &ReleaseLockArgs) -> Result<ExitCode> {
+    let answer: Json = who::http(&node.node, None)?.post("/v1/locks/release", &json!({ "lock": lock }))?;
+    print(node.json, &answer, |_, out| writeln!(out, "released: {lock}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_shown_in_a_table() {
+        let all = [
+            json!({ "name": "plant/writer", "client": "c1", "scope": "session", "number": 41, "since": "2026-11-20T09:36:00Z", "waiting": 2 }),
+            json!({ "name": "plant/x", "waiting": 1 }),
+        ];
+        let mut out = Vec::new();
+        show(&all, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0], ["lock", "client", "number", "scope", "since", "waiting"]);
+        assert_eq!(lines[1], ["plant/writer", "c1", "41", "session", "2026-11-20T09:36:00Z", "2"]);
+        assert_eq!(lines[2], ["plant/x", "1"]);
+    }
+}
