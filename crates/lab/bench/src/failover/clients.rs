@@ -24,10 +24,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Sent {
     /// It.
     pub number: u64,
-    /// How often it was sent.
-    pub times: usize,
+    /// When it was sent first.
+    pub sent: Instant,
     /// When it was acknowledged.
     pub acknowledged: Option<Instant>,
+}
+
+impl Sent {
+    /// Whether its acknowledgement may have been lost with a leader at one of these times: the client sent it again then.
+    pub fn was_under_way(&self, times: &[Instant]) -> bool {
+        times.iter().any(|at| self.sent <= *at && self.acknowledged.is_none_or(|acknowledged| acknowledged >= *at))
+    }
 }
 
 /// The client that publishes.
@@ -76,11 +83,9 @@ impl Publisher {
         let thread = spawn(move || async move {
             let client = connect(&address, "publisher").await?;
             for number in 1.. {
-                lock(&into).push(Sent { number, times: 0, acknowledged: None });
-                // One whose acknowledgement the connection took with it is sent again: it may be there twice.
+                lock(&into).push(Sent { number, sent: Instant::now(), acknowledged: None });
                 let mut is_done = false;
                 while !is_done && !over.load(Ordering::Relaxed) {
-                    lock(&into).last_mut().into_iter().for_each(|sent| sent.times += 1);
                     is_done = client.publish(TOPIC, number.to_string(), Qos::AtLeastOnce, true).await.is_ok();
                     if !is_done {
                         tokio::time::sleep(PAUSE).await;

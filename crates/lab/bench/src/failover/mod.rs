@@ -107,7 +107,7 @@ pub struct Figures {
     pub lost: usize,
     /// Of these, numbers that the kept session did not get.
     pub missed: usize,
-    /// Numbers that were sent once, and that history has more than once.
+    /// Numbers that were not under way at an event, and that history has more than once.
     pub twice: usize,
 }
 
@@ -159,12 +159,13 @@ fn measure(options: &Options, event: Event, times: usize) -> Result<Figures> {
     let balancer = Balancer::start(core.addresses())?;
     let watcher = Watcher::start(&balancer.address())?;
     let publisher = Publisher::start(&balancer.address())?;
-    let (mut term_s, mut acknowledged_s) = (Vec::new(), Vec::new());
+    let (mut term_s, mut acknowledged_s, mut events) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..times {
         let leader = core.wait_ready(TAKEOVER_MAX)?;
         publisher.wait_more(Instant::now() + CALM, TAKEOVER_MAX)?;
         let terms = core.terms();
         let at = Instant::now();
+        events.push(at);
         match event {
             Event::Kill => core.kill(leader)?,
             Event::Freeze => core.freeze(leader)?,
@@ -194,7 +195,7 @@ fn measure(options: &Options, event: Event, times: usize) -> Result<Figures> {
         acknowledged: acknowledged.len(),
         lost: count(&|sent| !counts.contains_key(&sent.number)),
         missed: count(&|sent| !got.contains(&sent.number)),
-        twice: count(&|sent| sent.times == 1 && counts.get(&sent.number).is_some_and(|count| *count > 1)),
+        twice: count(&|sent| !sent.was_under_way(&events) && counts.get(&sent.number).is_some_and(|count| *count > 1)),
         term_s,
         acknowledged_s,
     })
