@@ -152,14 +152,16 @@ pub struct Upstream {
     pub address: SocketAddr,
     /// Which of its edges this is.
     pub number: usize,
+    /// Milliseconds that it may collect values for one write.
+    pub window_ms: u32,
 }
 
 impl Upstream {
     /// The table of a configuration.
     fn table(self) -> String {
-        let Self { address, number } = self;
+        let Self { address, number, window_ms } = self;
         format!(
-            "[edge]\nupstream = \"mqtt://{address}\"\nclient_id = \"edge-{number}\"\nkeep = [\"#\"]\nretry_max = \"250ms\"\nsilence = \"2s\"\n"
+            "[edge]\nupstream = \"mqtt://{address}\"\nclient_id = \"edge-{number}\"\nkeep = [\"#\"]\nretry_max = \"250ms\"\nsilence = \"2s\"\nwindow = \"{window_ms}ms\"\n"
         )
     }
 }

@@ -48,6 +48,8 @@ pub struct Measured {
     topics: usize,
     subscriptions_each: usize,
     rate_per_s: u64,
+    #[serde(default)]
+    edge_window_ms: u32,
     core_cpu_s_per_million_updates: Option<f64>,
     cpu_s_per_million: Option<f64>,
     floor_cpu_s_per_million: Option<f64>,
@@ -155,6 +157,12 @@ pub fn wrong(rows: &[Row]) -> Vec<String> {
 impl Measured {
     fn pair(&self, progress: &impl Fn(&Plan)) -> Result<Pair, String> {
         let absent = || format!("the row of {} subscribers at {} edges has no figures", self.subscribers, self.edges);
+        if self.edge_window_ms > 0 {
+            return Err(format!(
+                "a row has a window of {} ms, expected 0 ms: values are simulated one by one",
+                self.edge_window_ms
+            ));
+        }
         let window = self.window.ok_or_else(absent)?;
         let load = load::Plan {
             subscribers: self.subscribers,

@@ -32,6 +32,9 @@ pub struct EdgesArgs {
     /// What values are: json, documents of 950 bytes, or point, a number with its quality and time
     #[arg(long, default_value = "json")]
     pub value: Form,
+    /// Milliseconds that the core may collect values for one write to an edge
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub window: u32,
     /// Seconds of the cut; an edge notices after two
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(3..=3600))]
     pub cut: u64,
@@ -58,7 +61,7 @@ pub fn bench_edges(args: EdgesArgs) -> Result<()> {
         subscriptions_each: args.subscriptions_each,
         form: args.value,
         delta: vec![true],
-        windows_ms: vec![0],
+        windows_ms: vec![args.window],
         retain: true,
         durabilities: vec![Durability::Memory],
         shards: vec![1],

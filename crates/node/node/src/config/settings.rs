@@ -112,7 +112,7 @@ pub const EDGE_LINGER: Span = Span::new("linger", 10_000, 100, 3_600_000);
 /// `edge.retry_max`.
 pub const EDGE_RETRY_MAX: Span = Span::new("retry_max", 8000, 100, 600_000);
 /// `edge.window`.
-pub const EDGE_WINDOW: Span = Span::new("window", 1, 0, 100);
+pub const EDGE_WINDOW: Span = Span::new("window", 0, 0, 100);
 /// `edge.silence`.
 pub const EDGE_SILENCE: Span = Span::new("silence", 10_000, 2000, 600_000);
 /// `fabric.clock_offset_max`.

@@ -192,8 +192,9 @@ impl Desk {
     fn subscribe(&mut self, session: &Upward, filters: &[Filter], word: Option<&str>) {
         let offer = self.codecs.offer(self.codecs.set()).unwrap_or_default();
         let pair = |name: &str, value: &str| Property::UserProperty((Text::truncated(name), Text::truncated(value)));
-        let window = pair(DeliveryOptions::WINDOW, &self.window.as_millis().to_string());
-        let properties: Properties = [pair(PROPERTY, &offer), pair(VERSION, MARK), window].into_iter().collect();
+        let window = (!self.window.is_zero()).then(|| self.window.as_millis().to_string());
+        let window = window.map(|window| pair(DeliveryOptions::WINDOW, &window));
+        let properties: Properties = [pair(PROPERTY, &offer), pair(VERSION, MARK)].into_iter().chain(window).collect();
         let options = SubscriptionOptions { qos: Qos::AtMostOnce, retain_as_published: true, ..Default::default() };
         let mut chunks = filters.chunks(FILTERS_MAX).peekable();
         while let Some(filters) = chunks.next() {

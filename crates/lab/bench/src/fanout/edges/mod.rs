@@ -33,6 +33,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("experiment", "experiment"),
     ("edges", "edges"),
     ("subscribers", "subscribers"),
+    ("window ms", "edge_window_ms"),
     ("core: CPU s a million updates", "core_cpu_s_per_million_updates"),
     ("to fewest subscribers", "core_ratio_to_fewest"),
     ("each further edge", "core_cpu_s_per_million_updates_each_further_edge"),
@@ -90,6 +91,10 @@ pub struct Options {
 }
 
 impl Options {
+    fn edge_window_ms(&self) -> u32 {
+        self.load.windows_ms.first().copied().unwrap_or(0)
+    }
+
     fn plan(&self, subscribers: usize) -> Result<Plan> {
         let Load { topics, subscriptions_each, form, .. } = self.load;
         let rate = *self.load.rates.first().context("a rate is needed")?;
@@ -114,6 +119,8 @@ pub struct Row {
     pub subscriptions_each: usize,
     /// Updates a second.
     pub rate_per_s: u64,
+    /// Milliseconds that the core may collect values for one write to an edge.
+    pub edge_window_ms: u32,
     /// Rounds.
     pub rounds: usize,
     /// What was measured; absent where a round was not valid.
@@ -247,6 +254,7 @@ fn row(options: &Options, experiment: &'static str, edges: usize, plan: &Plan, f
         topics: plan.topics,
         subscriptions_each: plan.subscriptions_each,
         rate_per_s: plan.rate,
+        edge_window_ms: options.edge_window_ms(),
         rounds: options.load.rounds,
         figures: figures.ok(),
         invalid,

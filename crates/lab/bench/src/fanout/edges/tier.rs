@@ -48,7 +48,8 @@ impl<'a> Core<'a> {
 
     /// Starts an edge of it, reached at `address`; it may not have any topic yet.
     pub fn begin_edge(&self, address: SocketAddr, number: usize) -> Result<Server> {
-        Server::start(Kind::Tieline, &purpose(self.load, &self.plan, Some(Upstream { address, number })))
+        let upstream = Upstream { address, number, window_ms: self.load.windows_ms.first().copied().unwrap_or(0) };
+        Server::start(Kind::Tieline, &purpose(self.load, &self.plan, Some(upstream)))
     }
 
     /// Starts an edge of it, and waits until it has all topics.
