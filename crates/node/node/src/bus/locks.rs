@@ -199,7 +199,7 @@ impl Bus {
         unmet.inspect_err(|_| self.counters.unmet += 1)
     }
 
-    /// A session has ended: its locks go to those who wait.
+    /// A session has ended: its locks go to the sessions that wait.
     pub(super) fn end_locks_of_session(&mut self, number: u64) {
         self.locks.end_session(self.shard.now(), number);
         self.work.notify_one();
