@@ -246,17 +246,17 @@ impl<T> Locks<T> {
         true
     }
 
-    /// A session has ended.
-    pub fn end_session(&mut self, now: Now, session: u64) {
-        self.end(now, session, |_| true);
+    /// A session has ended. Says whether it had or waited for any.
+    pub fn end_session(&mut self, now: Now, session: u64) -> bool {
+        self.end(now, session, |_| true)
     }
 
-    /// A session has lost its connection, or another connection has it.
-    pub fn end_connection(&mut self, now: Now, session: u64) {
-        self.end(now, session, |scope| scope == LockScope::Connection);
+    /// A session has lost its connection, or another connection has it. Says whether it had or waited for any lock of that scope.
+    pub fn end_connection(&mut self, now: Now, session: u64) -> bool {
+        self.end(now, session, |scope| scope == LockScope::Connection)
     }
 
-    fn end(&mut self, now: Now, session: u64, ends: impl Fn(LockScope) -> bool) {
+    fn end(&mut self, now: Now, session: u64, ends: impl Fn(LockScope) -> bool) -> bool {
         let first = LockOwner { session, client: "".into() };
         let own = self.owners.range(first..).take_while(|(owner, _)| owner.session == session);
         let own = own.flat_map(|(owner, names)| names.iter().map(|name| (owner.clone(), Arc::clone(name))));
@@ -265,9 +265,17 @@ impl<T> Locks<T> {
         let (held, waiting): (BTreeSet<_>, BTreeSet<_>) =
             ended.partition(|(owner, name)| self.check(owner, name, None).is_ok());
         self.counters.ended += held.len() as u64;
+        let had_some = !waiting.is_empty() || !held.is_empty();
         for (owner, name) in waiting.into_iter().chain(held) {
             self.leave(now, &name, &owner);
         }
+        had_some
+    }
+
+    /// Whether no session has a lock, or waits for one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.owners.is_empty()
     }
 
     fn scope_of(&self, owner: &LockOwner, name: &str) -> Option<LockScope> {

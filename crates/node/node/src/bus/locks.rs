@@ -201,14 +201,17 @@ impl Bus {
 
     /// A session has ended: its locks go to the sessions that wait.
     pub(super) fn end_locks_of_session(&mut self, number: u64) {
-        self.locks.end_session(self.shard.now(), number);
-        self.work.notify_one();
+        // Few sessions have any: nothing is woken for the others.
+        if !self.locks.is_empty() && self.locks.end_session(self.shard.now(), number) {
+            self.work.notify_one();
+        }
     }
 
     /// A session has lost its connection, or has another one: the same of the locks of the connection.
     pub(super) fn end_locks_of_connection(&mut self, number: u64) {
-        self.locks.end_connection(self.shard.now(), number);
-        self.work.notify_one();
+        if !self.locks.is_empty() && self.locks.end_connection(self.shard.now(), number) {
+            self.work.notify_one();
+        }
     }
 
     /// Takes a lock away from the session that has it; false where none has. `line` says who does.
