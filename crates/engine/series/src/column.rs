@@ -388,7 +388,7 @@ impl Column {
     /// The samples of the last time that is not behind `time`; the column is sorted.
     #[must_use]
     pub fn latest(&self, time: Timestamp) -> Self {
-        let end = count_before(&self.times, time.micros().saturating_add(1));
+        let end = self.times.partition_point(|micros| *micros <= time.micros());
         let last = end.checked_sub(1).and_then(|place| self.times.get(place)).copied().unwrap_or_default();
         self.range(count_before(&self.times, last).min(end)..end)
     }
