@@ -4,7 +4,7 @@
 //! its reservations end with its session.
 
 use super::messages::Taken;
-use super::reply::{Reply, is_private};
+use super::reply::Reply;
 use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
 use crate::bus::reasons;
@@ -13,7 +13,6 @@ use crate::bus::{Asked, Bus, refusal_of};
 use crate::control::{Call, holder_of};
 use crate::sites::{CallVerb, SiteRequest};
 use std::sync::Arc;
-use tieline_access::Verb;
 use tieline_core::{Now, Words as _};
 use tieline_mqtt::{Message, ReasonCode};
 
@@ -42,9 +41,7 @@ impl ClientOwner {
         let Some(wanted) = Wanted::read(verb, &message.payload) else {
             return Taken::Refused(ReasonCode::ImplementationSpecificError, WORDS.to_owned());
         };
-        // The node must not be made to write where the client may not.
-        let answered = message.properties.response_topic().filter(|to| !is_private(to));
-        if answered.is_some_and(|to| !self.may(client, now, spoken_for, Verb::Publish, &to)) {
+        if !self.may_be_answered(client, now, message, spoken_for) {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
         let reply = Reply::of(message, client, |topic| self.is_reserved(topic));

@@ -1,7 +1,7 @@
 //! Requests for locks over MQTT: a message to `$locks/acquire` or `$locks/release` with a response topic.
 
 use super::messages::Taken;
-use super::reply::{Reply, is_private};
+use super::reply::Reply;
 use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
 use crate::bus::conditions::LockCondition;
@@ -25,9 +25,7 @@ impl ClientOwner {
         let Some(request) = LockRequest::read(verb, &message.payload) else {
             return Taken::Refused(ReasonCode::ImplementationSpecificError, NO_REQUEST.to_owned());
         };
-        // The node must not be made to write where the client may not.
-        let answered = message.properties.response_topic().filter(|to| !is_private(to));
-        if answered.is_some_and(|to| !self.may(client, now, spoken_for, Verb::Publish, &to)) {
+        if !self.may_be_answered(client, now, message, spoken_for) {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
         let right = request.as_ref().ok().and_then(LockRequest::right);

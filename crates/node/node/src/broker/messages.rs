@@ -133,11 +133,20 @@ impl ClientOwner {
         if !self.may(client, now, spoken_for, Verb::Command, topic) {
             return Some(Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned()));
         }
-        // The node must not be made to write where the client may not.
-        let answered = message.properties.response_topic();
-        let answered = answered.filter(|to| !is_private(to));
-        let refused = answered.is_some_and(|to| !self.may(client, now, spoken_for, Verb::Publish, &to));
+        let refused = !self.may_be_answered(client, now, message, spoken_for);
         refused.then(|| Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned()))
+    }
+
+    /// Whether the answer to a request may go where it asks for: the node must not be made to write where the client may not.
+    pub(super) fn may_be_answered(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        message: &Message,
+        spoken_for: Option<&SpokenFor>,
+    ) -> bool {
+        let answered = message.properties.response_topic().filter(|to| !is_private(to));
+        answered.is_none_or(|to| self.may(client, now, spoken_for, Verb::Publish, &to))
     }
 
     /// Takes a request for topics: the answer is a page of those that the client may read now.
