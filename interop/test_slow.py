@@ -29,22 +29,29 @@ def packet(first, body):
     return bytes([first]) + varint(len(body)) + body
 
 
+def user_block(user_properties):
+    properties = b"".join(b"\x26" + text(name) + text(value) for name, value in user_properties)
+    return varint(len(properties)) + properties
+
+
 class Raw:
     """An MQTT 5.0 client that reads only when it is told to, and has little room for what it does not read."""
 
-    def __init__(self, address, name):
+    def __init__(self, address, name, user_properties=()):
         host, port = address.rsplit(":", 1)
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.socket.settimeout(20)
         self.socket.connect((host, int(port)))
         self.buffer = b""
-        self.socket.sendall(packet(0x10, text("MQTT") + bytes([5, 2, 0, 0, 0]) + text(name)))
-        assert self.read()[0] >> 4 == 2
+        properties = user_block(user_properties)
+        self.socket.sendall(packet(0x10, text("MQTT") + bytes([5, 2, 0, 0]) + properties + text(name)))
+        first, body = self.read()
+        assert first >> 4 == 2
+        self.reason = body[1]
 
     def subscribe(self, topic, user_properties=()):
-        properties = b"".join(b"\x26" + text(name) + text(value) for name, value in user_properties)
-        body = struct.pack(">H", 1) + varint(len(properties)) + properties + text(topic) + b"\x00"
+        body = struct.pack(">H", 1) + user_block(user_properties) + text(topic) + b"\x00"
         self.socket.sendall(packet(0x82, body))
         first, body = self.read()
         assert first >> 4 == 9
@@ -151,6 +158,25 @@ def test_delivery_options_that_are_not_valid_are_refused(node):
     client = Raw(node.mqtt, "wrong")
     assert client.subscribe("a", [("tieline-window", "101")]) == 0x83
     assert client.subscribe("a", [("tieline-window", "100"), ("tieline-throttle", "1000")]) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_write_window_leaves_nothing_out(start_node, workers):
+    """Values wait for one another and come in their order, those of one topic too; a value that is urgent waits for nothing."""
+    node = start_node(more=f'workers = {workers}\n[mqtt]\nprotection = ["urgent"]\n')
+    client = Raw(node.mqtt, "gathers", [("tieline-write-window", "100")])
+    publisher = Raw(node.mqtt, "publisher")
+    assert client.reason == 0 and client.subscribe("#") == 0
+    for update in range(50):
+        publisher.publish(f"topic/{update % 3}", b"%08d" % update)
+    publisher.publish("urgent", b"%08d" % 50)
+    got = [client.message() for _ in range(51)]
+    assert [int(payload[:8]) for _, payload, _ in got] == list(range(51)), got
+    # The last of a series comes when its window ends, though nothing follows.
+    publisher.publish("topic/1", b"%08d" % 51)
+    publisher.publish("topic/1", b"%08d" % 52)
+    assert [int(client.message()[1][:8]) for _ in range(2)] == [51, 52]
+    assert Raw(node.mqtt, "wrong", [("tieline-write-window", "101")]).reason == 0x83
 
 
 def test_a_reader_that_stopped_is_seen(node):

@@ -28,6 +28,8 @@ const THROTTLE_BITS: u32 = 0x3FFF;
 impl DeliveryOptions {
     /// The property of a subscription that asks for a window, in milliseconds.
     pub const WINDOW: &str = "tieline-window";
+    /// The property of CONNECT that asks for a window of all writes to the session, in milliseconds.
+    pub const WRITE_WINDOW: &str = "tieline-write-window";
     /// The longest window, in milliseconds.
     pub const WINDOW_MS_MAX: u32 = 100;
     /// The longest throttle, in milliseconds.

@@ -115,7 +115,7 @@ fn check_heard(kind: Kind, qos: Qos, heard: &[Heard], taken: &[u32]) -> Result<(
                 return Err("messages are missing or out of order".to_owned());
             }
         }
-        Kind::Once | Kind::Newest | Kind::Deltas | Kind::Throttled | Kind::Reader => {
+        Kind::Once | Kind::Newest | Kind::Deltas | Kind::Gathered | Kind::Throttled | Kind::Reader => {
             let connections = heard.iter().map(|heard| heard.connection).max().unwrap_or(0);
             for connection in 0..=connections {
                 let mut of = live().filter(|heard| heard.connection == connection).map(|heard| heard.number).peekable();

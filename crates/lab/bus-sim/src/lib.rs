@@ -157,6 +157,7 @@ mod tests {
             (Kind::Once, &[Doubles, Alters, GoesStale]),
             (Kind::Newest, &[Doubles, Alters, GoesStale]),
             (Kind::Deltas, &[Doubles, Alters, GoesStale]),
+            (Kind::Gathered, &[Doubles, Alters, GoesStale]),
             (Kind::Throttled, &[Doubles, Alters, GoesStale]),
             (Kind::Reader, &[Doubles, Alters, GoesStale, Permits]),
         ] {

@@ -28,6 +28,8 @@ pub enum Kind {
     Newest,
     /// The newest values, as what changed.
     Deltas,
+    /// The same, in fewer writes: what is for it waits so long for more ([`WRITE_WINDOW_MS`]).
+    Gathered,
     /// Every message, and to be told of gaps.
     All,
     /// The newest values, no sooner than [`THROTTLE_MS`] after one another.
@@ -38,6 +40,8 @@ pub enum Kind {
 
 /// What [`Kind::Throttled`] asks for.
 pub const THROTTLE_MS: u64 = 500;
+/// What [`Kind::Gathered`] asks for.
+const WRITE_WINDOW_MS: u64 = 60;
 
 impl Kind {
     /// Which topics.
@@ -45,21 +49,33 @@ impl Kind {
     pub const fn filter(self) -> &'static str {
         match self {
             Self::Witness | Self::All => "#",
-            Self::Persistent | Self::Once | Self::Newest | Self::Deltas | Self::Throttled | Self::Reader => "p/#",
+            Self::Persistent
+            | Self::Once
+            | Self::Newest
+            | Self::Deltas
+            | Self::Gathered
+            | Self::Throttled
+            | Self::Reader => "p/#",
         }
     }
 
     /// Whether its network may fail.
     #[must_use]
     pub const fn has_faults(self) -> bool {
-        matches!(self, Self::Persistent | Self::Once | Self::Newest | Self::Deltas)
+        matches!(self, Self::Persistent | Self::Once | Self::Newest | Self::Deltas | Self::Gathered)
     }
 
     const fn qos(self) -> Qos {
         match self {
             Self::Persistent => Qos::ExactlyOnce,
             Self::Once => Qos::AtLeastOnce,
-            Self::Witness | Self::Newest | Self::Deltas | Self::All | Self::Throttled | Self::Reader => Qos::AtMostOnce,
+            Self::Witness
+            | Self::Newest
+            | Self::Deltas
+            | Self::Gathered
+            | Self::All
+            | Self::Throttled
+            | Self::Reader => Qos::AtMostOnce,
         }
     }
 
@@ -70,7 +86,7 @@ impl Kind {
         let delivery_properties = match self {
             Self::Witness | Self::All => Some(all()),
             Self::Persistent | Self::Once | Self::Newest | Self::Reader => None,
-            Self::Deltas => Some(pair(PROPERTY, "point,hunk")),
+            Self::Deltas | Self::Gathered => Some(pair(PROPERTY, "point,hunk")),
             Self::Throttled => Some(pair("tieline-throttle", &THROTTLE_MS.to_string())),
         };
         delivery_properties.into_iter().collect()
@@ -80,6 +96,8 @@ impl Kind {
     #[must_use]
     pub fn session(self, name: &str) -> ClientSession {
         let kept = self == Self::Persistent;
+        let text = |text: &str| Text::truncated(text);
+        let window = (text("tieline-write-window"), text(&WRITE_WINDOW_MS.to_string()));
         ClientSession::new(ClientConfig {
             client_id: Text::truncated(name),
             user_name: Some(Text::truncated(if self == Self::Reader { READER } else { OTHERS })),
@@ -88,6 +106,7 @@ impl Kind {
             // Who is held back and not cut must not take it for a cut: what is lost with a connection is not told.
             keep_alive_s: if self.has_faults() { 6 } else { 600 },
             topic_alias_max: 40,
+            user_properties: if self == Self::Gathered { vec![window] } else { Vec::new() },
             ..ClientConfig::default()
         })
     }

@@ -130,7 +130,8 @@ impl World {
             tells,
             trace: trace.clone(),
         };
-        let some = [Kind::Persistent, Kind::Once, Kind::Newest, Kind::Deltas, Kind::All, Kind::Throttled];
+        let some =
+            [Kind::Persistent, Kind::Once, Kind::Newest, Kind::Deltas, Kind::Gathered, Kind::All, Kind::Throttled];
         let more = (0..world.choices.below(3)).map(|_| world.choices.pick(&some)).collect::<Vec<_>>();
         for kind in [Kind::Witness, Kind::Reader].into_iter().chain(some).chain(more) {
             world.subscribe(kind);
@@ -150,7 +151,7 @@ impl World {
         let behavior = match kind {
             Kind::Witness | Kind::Throttled | Kind::Reader => LinkBehavior::PERFECT,
             Kind::All => LinkBehavior { delay_ms: 20, bytes_max: 16_384 },
-            Kind::Persistent | Kind::Once | Kind::Newest | Kind::Deltas => slow,
+            Kind::Persistent | Kind::Once | Kind::Newest | Kind::Deltas | Kind::Gathered => slow,
         };
         let owner = SubscriberOwner::new(Rc::clone(&subscriber), self.defect.as_ref());
         self.connect(&session, owner, behavior, kind.has_faults());
@@ -313,7 +314,13 @@ impl World {
                 let misses = match subscriber.kind {
                     Kind::Persistent => *qos == Qos::AtMostOnce,
                     Kind::Reader => self.rights.is_some(),
-                    Kind::Witness | Kind::Once | Kind::Newest | Kind::Deltas | Kind::All | Kind::Throttled => false,
+                    Kind::Witness
+                    | Kind::Once
+                    | Kind::Newest
+                    | Kind::Deltas
+                    | Kind::Gathered
+                    | Kind::All
+                    | Kind::Throttled => false,
                 };
                 let wants = Filter::new(filter).is_ok_and(|filter| filter.matches(topic)) && !misses;
                 if wants && subscriber.last.get(topic) != expect.as_ref() {

@@ -119,12 +119,29 @@ impl AliasFrame {
 
     /// The frame of a session that knows the topic by `alias`.
     #[must_use]
-    pub fn with(&self, alias: NonZeroU16) -> Bytes {
-        let mut bytes = self.bytes.clone();
-        for (byte, part) in bytes.iter_mut().skip(self.alias_at).zip(alias.get().to_be_bytes()) {
+    pub fn with(&self, alias: NonZeroU16, retain: bool) -> Bytes {
+        let mut bytes = Vec::with_capacity(self.len());
+        self.append(alias, retain, &mut bytes);
+        bytes.into()
+    }
+
+    /// Appends it.
+    pub fn append(&self, alias: NonZeroU16, retain: bool, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.extend_from_slice(&self.bytes);
+        let Some(frame) = out.get_mut(begin..) else { return };
+        for (byte, part) in frame.iter_mut().skip(self.alias_at).zip(alias.get().to_be_bytes()) {
             *byte = part;
         }
-        bytes.into()
+        // RETAIN is the lowest bit of a PUBLISH.
+        frame.iter_mut().take(1).for_each(|first| *first |= u8::from(retain));
+    }
+
+    /// How many bytes it has.
+    #[expect(clippy::len_without_is_empty, reason = "no frame is empty")]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes.len()
     }
 }
 

@@ -51,7 +51,7 @@ pub fn charts(rows: &[Row]) -> Vec<(&'static str, Chart)> {
 fn measured(rows: &[Row], name: &str, hue: usize, figure: fn(&Stored) -> f64) -> Curve {
     let point = |row: &Row| match &row.figures {
         Some(Figures::Sites(stored)) => Some((number(row.sites as u64), figure(stored))),
-        Some(Figures::Link(_)) | None => None,
+        Some(Figures::Levels(_) | Figures::Link(_)) | None => None,
     };
     Curve { name: name.to_owned(), points: rows.iter().filter_map(point).collect(), line: Line::Solid, hue }
 }

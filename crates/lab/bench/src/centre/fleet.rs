@@ -73,9 +73,25 @@ pub fn metric_of(text: &str, name: &str) -> f64 {
     value.and_then(|value| value.trim().parse().ok()).unwrap_or(0.0)
 }
 
+impl Site {
+    /// Samples that it made durable.
+    pub fn recorded(&self) -> Result<f64> {
+        self.node.metric("tieline_history_journaled_points_total")
+    }
+}
+
 impl Fleet {
     /// Starts the server and the centre. Sites are told that the server is where `way` makes of its address.
     pub fn start(program: &Path, way: impl FnOnce(&str) -> Result<String>) -> Result<Self> {
+        Self::start_below(program, way, None)
+    }
+
+    /// The same, of a centre that is a site of this name at another.
+    pub fn start_below(
+        program: &Path,
+        way: impl FnOnce(&str) -> Result<String>,
+        above: Option<(&Self, &str)>,
+    ) -> Result<Self> {
         let folder = tempfile::tempdir().context("a folder for the run")?;
         let (path, tls) = (folder.path(), Credentials::make(folder.path())?);
         let text = |path: &Path| path.display().to_string();
@@ -112,10 +128,29 @@ impl Fleet {
         );
         let file = path.join("centre.toml");
         std::fs::write(&file, config)?;
+        if let Some((above, name)) = above {
+            let (token, ca) = (text(&above.invite(name, path)?), text(&above.tls.certificate));
+            ask(program, &["join", &above.url()?, "--token-file", &token, "--data", &data, "--ca", &ca, "--json"])?;
+        }
         let words = ["run", "--config", &text(&file), "--data", &data, "--json"];
         let centre = Node::of(Process::start(program, &words, &path.join("centre.log"))?, Some(&tls))?;
         wait_until("the centre serves sites", || Ok(centre.metric("tieline_centre_up")? > 0.0))?;
         Ok(Self { sites: Vec::new(), centre, server, program: program.to_owned(), tls, folder })
+    }
+
+    fn url(&self) -> Result<String> {
+        Ok(format!("https://{}", self.centre.process.said("http")?))
+    }
+
+    /// Adds a site to the list of the centre; the file in this folder with its token.
+    fn invite(&self, name: &str, folder: &Path) -> Result<PathBuf> {
+        let (centre, certificate) = (self.url()?, self.tls.certificate.display().to_string());
+        let at = ["--http", &centre, "--ca", &certificate, "--json"];
+        ask(&self.program, &[&["site", "add", name], &at[..]].concat())?;
+        let answer = ask(&self.program, &[&["site", "token", name], &at[..]].concat())?;
+        let token = folder.join("token");
+        std::fs::write(&token, answer.get("token").and_then(|token| token.as_str()).context("no token")?)?;
+        Ok(token)
     }
 
     /// Adds a site with simulated devices, which joins by a token as it starts.
@@ -126,13 +161,8 @@ impl Fleet {
         std::fs::write(folder.join("points.csv"), points_file(points))?;
         let config = folder.join("site.toml");
         std::fs::write(&config, site_file(&name, devices))?;
-        let centre = format!("https://{}", self.centre.process.said("http")?);
-        let certificate = self.tls.certificate.display().to_string();
-        let at = ["--http", &centre, "--ca", &certificate, "--json"];
-        ask(&self.program, &[&["site", "add", &name], &at[..]].concat())?;
-        let answer = ask(&self.program, &[&["site", "token", &name], &at[..]].concat())?;
-        let token = folder.join("token");
-        std::fs::write(&token, answer.get("token").and_then(|token| token.as_str()).context("no token")?)?;
+        let (centre, certificate) = (self.url()?, self.tls.certificate.display().to_string());
+        let token = self.invite(&name, &folder)?;
         let text = |path: &Path| path.display().to_string();
         let (config_words, data) = (text(&config), text(&folder.join("data")));
         let words = [
@@ -164,9 +194,13 @@ impl Fleet {
         })
     }
 
-    /// Records of a site that the centre does not have.
-    pub fn waiting(&self, site: &Site) -> Result<f64> {
-        site.node.metric("tieline_site_waiting_records")
+    /// Whether a site owes the centre nothing of the past, and what is live does not wait longer than this, in seconds.
+    pub fn has_caught_up(site: &Site, lag_max_s: f64) -> Result<bool> {
+        let text = site.node.metrics()?;
+        let [waiting, live, lag_s] =
+            ["tieline_site_waiting_records", "tieline_site_waiting_live_records", "tieline_site_lag_seconds"]
+                .map(|name| metric_of(&text, name));
+        Ok(waiting <= live && lag_s < lag_max_s)
     }
 
     /// Takes the devices away; once nothing waits and no count changes, samples of all sites that the centre does not have, and that it
@@ -204,7 +238,8 @@ fn whole(count: f64) -> u64 {
     format!("{count:.0}").parse().unwrap_or(u64::MAX)
 }
 
-fn samples_of(site: &str) -> String {
+/// The metric with the samples that the centre stored of a site.
+pub fn samples_of(site: &str) -> String {
     format!("tieline_centre_site_samples_total{{site=\"{site}\"}}")
 }
 

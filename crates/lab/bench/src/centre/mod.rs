@@ -12,10 +12,11 @@
 //!
 //! Afterwards the devices are taken away, and once nothing waits, the samples of each site are counted at both ends.
 //!
-//! Read first: `fleet.rs`, then `sites.rs`; `outage.rs` is a slow link that stalls or is cut, `link.rs` the link.
+//! Read first: `fleet.rs`, then `sites.rs`; `levels.rs` are centres above centres; `outage.rs` is a slow link that stalls or is cut, `link.rs` the link.
 
 mod charts;
 mod fleet;
+mod levels;
 mod link;
 mod outage;
 mod probe;
@@ -37,6 +38,7 @@ use std::time::Duration;
 pub const COLUMNS: &[(&str, &str)] = &[
     ("experiment", "experiment"),
     ("sites", "sites"),
+    ("levels", "levels"),
     ("points a second", "points_per_s"),
     ("first point of all s", "first_points_s"),
     ("stored µs p50", "latency_us_p50"),
@@ -47,6 +49,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("all sites cores", "sites_cores"),
     ("machine busy", "machine_cores"),
     ("centre MB", "centre_mb"),
+    ("heads MB", "centre_heads_mb"),
     ("MB a site", "centre_mb_each_site"),
     ("s", "event_s"),
     ("caught up s", "caught_up_s"),
@@ -61,6 +64,8 @@ pub const COLUMNS: &[(&str, &str)] = &[
 pub enum Experiment {
     /// More and more sites.
     Sites,
+    /// Centres above centres.
+    Levels,
     /// A slow link as it is.
     Slow,
     /// A slow link on which nothing moves for a while.
@@ -75,6 +80,7 @@ impl Experiment {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sites => "sites",
+            Self::Levels => "levels",
             Self::Slow => "slow",
             Self::Stall => "stall",
             Self::Outage => "outage",
@@ -86,8 +92,9 @@ impl std::str::FromStr for Experiment {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        let all = [Self::Sites, Self::Slow, Self::Stall, Self::Outage];
-        all.into_iter().find(|one| one.name() == word).ok_or_else(|| "expected sites, slow, stall or outage".to_owned())
+        let all = [Self::Sites, Self::Levels, Self::Slow, Self::Stall, Self::Outage];
+        let found = all.into_iter().find(|one| one.name() == word);
+        found.ok_or_else(|| "expected sites, levels, slow, stall or outage".to_owned())
     }
 }
 
@@ -102,6 +109,8 @@ pub struct Options {
     pub devices: usize,
     /// Points of a device, each read once a second.
     pub points: usize,
+    /// Centres, each a site of the next.
+    pub levels: usize,
     /// The link of the other experiments.
     pub link: Link,
     /// How long is measured.
@@ -150,6 +159,8 @@ pub struct Row {
 pub enum Figures {
     /// Of sites.
     Sites(Stored),
+    /// Of centres above centres.
+    Levels(Leveled),
     /// Of a slow link.
     Link(Linked),
 }
@@ -172,7 +183,9 @@ pub struct Stored {
     pub machine_cores: f64,
     /// Resident megabytes of the centre.
     pub centre_mb: f64,
-    /// What each site more than the fewest adds.
+    /// Of them, samples that are not in a chunk yet: `history.memory_bytes_max` bounds them, whatever the number of sites.
+    pub centre_heads_mb: f64,
+    /// What each site more than the fewest adds to the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub centre_mb_each_site: Option<f64>,
     /// The time to store that was published for as many buildings at the end of the run (2017).
@@ -183,6 +196,22 @@ pub struct Stored {
     /// Samples that a site has and the centre does not: none, or the row had no figures.
     pub lost: u64,
     /// Samples that the centre has twice: none, or the row had no figures.
+    pub twice: u64,
+}
+
+/// A site below several centres, each a site of the next.
+#[derive(Clone, Debug, Serialize)]
+pub struct Leveled {
+    /// How many centres.
+    pub levels: usize,
+    /// From a reading until it was stored at the highest.
+    #[serde(flatten)]
+    pub latency: Latency,
+    /// From the first command until the highest had points.
+    pub first_points_s: f64,
+    /// Samples that the site has and the highest centre does not: none, or the row had no figures.
+    pub lost: u64,
+    /// Samples that it has twice: none, or the row had no figures.
     pub twice: u64,
 }
 
@@ -227,6 +256,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
     for experiment in &options.experiments {
         match experiment {
             Experiment::Sites => rows.extend(sites::run(options, progress)),
+            Experiment::Levels => rows.push(levels::run(options, progress)),
             Experiment::Slow | Experiment::Stall | Experiment::Outage => {
                 rows.push(outage::run(options, *experiment, progress));
             }

@@ -2,7 +2,7 @@
 
 use super::fleet::{Fleet, wait_until};
 use super::link::SlowLink;
-use super::probe::{Probe, Seen, latencies, now_us};
+use super::probe::{FILTER, Probe, Seen, latencies, now_us};
 use super::{Experiment, Figures, Linked, Options, Row, row};
 use crate::latency::Latency;
 use crate::report::Progress;
@@ -31,10 +31,10 @@ fn measure(options: &Options, experiment: Experiment) -> Result<Linked> {
     let slow = slow.context("there is no link")?;
     fleet.add_site(link.devices, options.points)?;
     fleet.wait_for_points()?;
-    let probe = Probe::start(fleet.centre.process.said("mqtt")?)?;
+    let probe = Probe::start(fleet.centre.process.said("mqtt")?, FILTER)?;
     let site = fleet.sites.first().context("there is no site")?;
     // The window of the link has found its size.
-    wait_until("the site has sent what it recorded at first", || Ok(fleet.waiting(site)? < 8.0))?;
+    wait_until("the site has sent what it recorded at first", || Fleet::has_caught_up(site, SETTLED.as_secs_f64()))?;
     std::thread::sleep(options.span / 2);
     probe.take();
     let from_us = now_us();
@@ -67,7 +67,7 @@ fn measure(options: &Options, experiment: Experiment) -> Result<Linked> {
             slow.cut(false);
             after = Some(catch_up(&fleet)?);
         }
-        Experiment::Sites | Experiment::Slow => {}
+        Experiment::Sites | Experiment::Levels | Experiment::Slow => {}
     }
     (linked.lost, linked.twice) = fleet.settle()?;
     ensure!((linked.lost, linked.twice) == (0, 0), "{} samples lost, {} twice", linked.lost, linked.twice);
@@ -94,8 +94,7 @@ fn catch_up(fleet: &Fleet) -> Result<(i64, i64)> {
     let site = fleet.sites.first().context("there is no site")?;
     wait_until("the site has sent what it owes", || {
         let is_up = fleet.centre.metric("tieline_centre_site_up{site=\"s1\"}")? > 0.0;
-        // What is live is always on its way: one or two records.
-        Ok(begin.elapsed().as_secs_f64() > 1.0 && is_up && fleet.waiting(site)? < 8.0)
+        Ok(begin.elapsed().as_secs_f64() > 1.0 && is_up && Fleet::has_caught_up(site, SETTLED.as_secs_f64())?)
     })?;
     Ok((end_us, now_us()))
 }

@@ -1,4 +1,4 @@
-//! A client of the centre, which subscribes to the first point of each device: when each reading was stored there.
+//! A client of a centre, which subscribes to the first point of each device: when each reading was stored there.
 
 use anyhow::{Context as _, Result, anyhow};
 use hdrhistogram::Histogram;
@@ -11,7 +11,7 @@ use tieline_core::Timestamp;
 use tokio::sync::oneshot;
 
 /// The first point of each device of each site.
-const FILTER: &str = "sites/+/+/p0";
+pub const FILTER: &str = "sites/+/+/p0";
 
 /// A reading, in µs since 1970.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +37,13 @@ pub struct Probe {
 
 impl Probe {
     /// Begins to look.
-    pub fn start(mqtt: &str) -> Result<Self> {
-        let (seen, (stop, stopped), address) =
-            (Arc::<Mutex<Vec<Seen>>>::default(), oneshot::channel(), mqtt.to_owned());
+    pub fn start(mqtt: &str, filter: &str) -> Result<Self> {
+        let (seen, (stop, stopped)) = (Arc::<Mutex<Vec<Seen>>>::default(), oneshot::channel());
+        let (address, filter) = (mqtt.to_owned(), filter.to_owned());
         let (into, (ready, is_ready)) = (Arc::clone(&seen), std::sync::mpsc::channel());
         let thread = std::thread::Builder::new().name("probe".to_owned()).spawn(move || {
             let failed = ready.clone();
-            if let Err(error) = look(&address, &into, stopped, ready) {
+            if let Err(error) = look((&address, &filter), &into, stopped, ready) {
                 let _ = failed.send(Err(error));
             }
         })?;
@@ -68,11 +68,16 @@ impl Drop for Probe {
 
 type Ready = std::sync::mpsc::Sender<Result<()>>;
 
-fn look(address: &str, into: &Mutex<Vec<Seen>>, mut stopped: oneshot::Receiver<()>, ready: Ready) -> Result<()> {
+fn look(
+    (address, filter): (&str, &str),
+    into: &Mutex<Vec<Seen>>,
+    mut stopped: oneshot::Receiver<()>,
+    ready: Ready,
+) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = MqttClient::connect(&MqttOptions::new(address)).await?;
-        let mut values = client.subscribe(FILTER, Qos::AtMostOnce).await?;
+        let mut values = client.subscribe(filter, Qos::AtMostOnce).await?;
         let _ = ready.send(Ok(()));
         loop {
             let received = tokio::select! {

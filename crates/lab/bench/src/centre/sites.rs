@@ -1,7 +1,7 @@
 //! More and more sites, until the machine is full.
 
 use super::fleet::Fleet;
-use super::probe::{Probe, latencies, now_us};
+use super::probe::{FILTER, Probe, latencies, now_us};
 use super::{Experiment, Figures, Options, Row, Stored, row};
 use crate::latency::Latency;
 use crate::process::{cpu_s_of, processors, resident_bytes_of};
@@ -33,9 +33,10 @@ pub fn run(options: &Options, progress: &Progress) -> Vec<Row> {
         }
         progress.show(&format!("centre: {sites} sites"));
         let figures = measure(options, *sites).map(|mut stored| {
-            let (few, mb) = *fewest.get_or_insert((*sites, stored.centre_mb));
+            let apart = stored.centre_mb - stored.centre_heads_mb;
+            let (few, mb) = *fewest.get_or_insert((*sites, apart));
             if *sites > few {
-                stored.centre_mb_each_site = Some(short((stored.centre_mb - mb) / number((*sites - few) as u64)));
+                stored.centre_mb_each_site = Some(short((apart - mb) / number((*sites - few) as u64)));
             }
             Figures::Sites(stored)
         });
@@ -49,7 +50,7 @@ fn is_full(row: &Row) -> bool {
         Some(Figures::Sites(stored)) => {
             stored.machine_cores > FULL * number(processors() as u64) && stored.latency.p99 > 1_000_000
         }
-        Some(Figures::Link(_)) | None => false,
+        Some(Figures::Levels(_) | Figures::Link(_)) | None => false,
     }
 }
 
@@ -61,7 +62,7 @@ fn measure(options: &Options, sites: usize) -> Result<Stored> {
     }
     fleet.wait_for_points()?;
     let first_points_s = short(begin.elapsed().as_secs_f64());
-    let probe = Probe::start(fleet.centre.process.said("mqtt")?)?;
+    let probe = Probe::start(fleet.centre.process.said("mqtt")?, FILTER)?;
     // What was recorded while sites joined is through.
     std::thread::sleep(options.span / 2);
     let server = server_of(&fleet)?;
@@ -72,6 +73,7 @@ fn measure(options: &Options, sites: usize) -> Result<Stored> {
     let (before, from_us, from) = (used(&fleet)?, now_us(), Instant::now());
     std::thread::sleep(options.span);
     let (after, to_us, span_s) = (used(&fleet)?, now_us(), from.elapsed().as_secs_f64());
+    let centre_heads_mb = fleet.centre.metric("tieline_history_memory_bytes")? / 1e6;
     let centre_mb = number(resident_bytes_of(fleet.centre.process.id())?) / 1e6;
     // Readings that are on their way count, too, however late they are.
     let (lost, twice) = fleet.settle()?;
@@ -90,6 +92,7 @@ fn measure(options: &Options, sites: usize) -> Result<Stored> {
         sites_cores,
         machine_cores,
         centre_mb: short(centre_mb),
+        centre_heads_mb: short(centre_heads_mb),
         centre_mb_each_site: None,
         published_s: published_s(sites, options.devices, options.points),
         looked_at: usize::try_from(all.len())?,

@@ -96,8 +96,17 @@ impl Drop for Player {
 
 /// Lets all other processes have the processor first.
 pub fn stand_back(child: &Child) -> Result<()> {
-    let process = rustix::process::Pid::from_child(child);
-    rustix::process::setpriority_process(Some(process), NICE_LAST).context("the priority of a part")
+    // A priority is that of a thread; those that come later have that of the one that begins them.
+    for thread in std::fs::read_dir(format!("/proc/{}/task", child.id())).context("the threads of a part")? {
+        let number = thread?.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(thread) = number.and_then(rustix::process::Pid::from_raw) else { continue };
+        match rustix::process::setpriority_process(Some(thread), NICE_LAST) {
+            // The thread has ended since.
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(error) => return Err(error).context("the priority of a part"),
+        }
+    }
+    Ok(())
 }
 
 fn listen(output: impl std::io::Read + Send + 'static) -> Receiver<String> {

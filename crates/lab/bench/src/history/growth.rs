@@ -3,7 +3,10 @@
 //!
 //! One history gets a value of each topic for each second, as fast as it takes them; its days are closed meanwhile. At each mark it is
 //! asked for the last samples of a topic, and for means of the last seconds of all topics; and so is, in turns, a second history that has
-//! what the first mark has.
+//! what the first mark has. Then it gets as many points as the first mark has, in turns with histories that are new.
+//!
+//! The topics are few, so that hours of each are closed at the first mark, too, and a mark is as far into an hour as the others: the same is
+//! to be done for a point and for a question at all of them.
 
 use super::queries::timed;
 use super::series::{FIRST_DAY_S, batch, topics};
@@ -22,7 +25,7 @@ use tieline_journal::Seq;
 pub const COLUMNS: &[(&str, &str)] = &[
     ("points", "points"),
     ("points/s", "points_per_s"),
-    ("to the first", "ratio_of_points_per_s"),
+    ("to a new one", "ratio_of_points_per_s"),
     ("one topic ms", "topic_ms"),
     ("to the first", "ratio_of_topic_ms"),
     ("means of all ms", "means_ms"),
@@ -31,15 +34,19 @@ pub const COLUMNS: &[(&str, &str)] = &[
 ];
 
 /// Topics of the published rows.
-pub const TOPICS: usize = 1000;
+pub const TOPICS: usize = 100;
 /// Seconds that questions are about: those of the first mark.
-const SECONDS: u64 = 1000;
+const SECONDS: u64 = 10_000;
+/// Points of a batch, about.
+const BATCH: usize = 1000;
 /// Batches under way.
 const WINDOW: usize = 16;
 /// Batches that are durable and not in the store yet; the journal would be full at some time.
 const BEHIND_MAX: u64 = 8192;
 /// Questions of a kind.
 const TRIES: usize = 9;
+/// Times that points are recorded in turns.
+const RECORDED: usize = 3;
 /// How long anything may take that is not the whole run.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -50,13 +57,13 @@ pub struct Row {
     pub points: u64,
     /// Points a second since the mark before, until they can be queried.
     pub points_per_s: f64,
-    /// The same over that of the first mark: 1 is flat.
+    /// Points a second that come after the mark, over those of the first mark in a new history, in turns: 1 is flat.
     pub ratio_of_points_per_s: f64,
-    /// The last 1,000 samples of a topic.
+    /// The last 10,000 samples of a topic.
     pub topic_ms: f64,
     /// The same over that of a history with what the first mark has, asked in turns.
     pub ratio_of_topic_ms: f64,
-    /// Means of 100 seconds of the last 1,000, of all topics.
+    /// Means of 100 seconds of the last 10,000, of all topics.
     pub means_ms: f64,
     /// The same over that of a history with what the first mark has, asked in turns.
     pub ratio_of_means_ms: f64,
@@ -85,15 +92,16 @@ pub fn run(points: u64, count: usize, progress: &Progress) -> Result<Vec<Row>> {
         growth.record(mark / count as u64)?;
         let rate = number(mark - before) / began.elapsed().as_secs_f64();
         let [topic, means] = asked(&growth, &fewest)?;
+        let disk_bytes = growth.writer.handle().status().store_bytes;
         rows.push(Row {
             points: mark,
             points_per_s: short(rate),
-            ratio_of_points_per_s: short(rate / rows.first().map_or(rate, |row| row.points_per_s)),
+            ratio_of_points_per_s: short(recorded(&mut growth)?),
             topic_ms: short(topic.ms),
             ratio_of_topic_ms: short(topic.ratio),
             means_ms: short(means.ms),
             ratio_of_means_ms: short(means.ratio),
-            disk_bytes_per_point: short(number(growth.writer.handle().status().store_bytes) / number(mark)),
+            disk_bytes_per_point: short(number(disk_bytes) / number(mark)),
         });
     }
     Ok(rows)
@@ -115,6 +123,20 @@ fn asked(growth: &Growth, fewest: &Growth) -> Result<[Asked; 2]> {
         }
     }
     Ok([one, all].map(|[growth, fewest]| Asked { ms: median(&growth), ratio: median(&growth) / median(&fewest) }))
+}
+
+/// How fast a history takes points, over how fast a new one does.
+fn recorded(growth: &mut Growth) -> Result<f64> {
+    let (mut grown, mut new) = (Vec::new(), Vec::new());
+    for _ in 0..RECORDED {
+        let mut other = Growth::new(growth.topics.len())?;
+        for (history, times) in [(&mut *growth, &mut grown), (&mut other, &mut new)] {
+            let began = Instant::now();
+            history.record(history.second + SECONDS)?;
+            times.push(began.elapsed().as_secs_f64());
+        }
+    }
+    Ok(median(&new) / median(&grown))
 }
 
 type Told = Result<Seq, NotRecorded>;
@@ -147,11 +169,13 @@ impl Growth {
 
     /// Records all seconds before this one, and waits until they can be queried.
     fn record(&mut self, upto: u64) -> Result<()> {
-        let handle = self.writer.handle();
+        let (handle, seconds) = (self.writer.handle(), (BATCH / self.topics.len()).max(1) as u64);
         while self.second < upto {
-            let (samples, tell) = (batch(&self.topics, self.second), self.told.0.clone());
+            let end = upto.min(self.second + seconds);
+            let samples = (self.second..end).flat_map(|second| batch(&self.topics, second)).collect();
+            let tell = self.told.0.clone();
             handle.submit(samples, Box::new(move |result| drop(tell.send(result))));
-            (self.second, self.under_way) = (self.second + 1, self.under_way + 1);
+            (self.second, self.under_way) = (end, self.under_way + 1);
             let taken = Seq(self.last_receipt.0.saturating_sub(BEHIND_MAX));
             ensure!(handle.wait_stored(taken, PATIENCE), "the store did not have it in time");
             while self.under_way >= WINDOW || (self.second == upto && self.under_way > 0) {

@@ -13,8 +13,8 @@ use tieline_bench::{Progress, write_rows};
 /// What `tieline bench centre` is told.
 #[derive(Debug, Args)]
 pub struct CentreArgs {
-    /// What is measured, as a list: sites, more and more of them; slow, a slow link; stall, outage, a slow link that stalls or is cut
-    #[arg(long, value_delimiter = ',', default_value = "sites,slow,stall,outage")]
+    /// What is measured, as a list: sites, more and more of them; levels, centres above centres; slow, a slow link; stall, outage, a slow link that stalls or is cut
+    #[arg(long, value_delimiter = ',', default_value = "sites,levels,slow,stall,outage")]
     pub experiment: Vec<Experiment>,
     /// Sites, as a list
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32", value_parser = some)]
@@ -25,7 +25,10 @@ pub struct CentreArgs {
     /// Points of a device, each read once a second
     #[arg(long, default_value_t = 18, value_parser = some)]
     pub points: usize,
-    /// Devices of the site behind the slow link
+    /// Centres, each a site of the next
+    #[arg(long, default_value_t = 4, value_parser = some)]
+    pub levels: usize,
+    /// Devices of the site below several centres, or behind the slow link
     #[arg(long, default_value_t = 50, value_parser = some)]
     pub link_devices: usize,
     /// Kilobits a second of the slow link
@@ -58,6 +61,7 @@ pub fn bench_centre(args: CentreArgs) -> Result<()> {
         sites: args.sites,
         devices: args.devices,
         points: args.points,
+        levels: args.levels,
         link: Link {
             bits_per_s: args.link_kbit * 1000,
             round_trip: args.link_round_trip,

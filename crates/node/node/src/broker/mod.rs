@@ -279,6 +279,12 @@ impl ClientOwner {
             let words = "no such method of enhanced authentication is known";
             return session.with(|wire, _| wire.mqtt.refuse(ReasonCode::BadAuthenticationMethod, words));
         }
+        match delivery_options::write_window(&request.properties) {
+            Ok(window) => session.with(|wire, _| wire.set_write_window(window)),
+            Err(words) => {
+                return session.with(|wire, _| wire.mqtt.refuse(ReasonCode::ImplementationSpecificError, &words));
+            }
+        }
         if let Some(request) = self.authentication.admit(session, now, &self.bus, request) {
             self.enter(session, now, &request);
         }

@@ -1,6 +1,7 @@
 //! Delivery options: user properties of SUBSCRIBE that say how updates are delivered (docs/topics-and-mqtt.md, Slow subscribers).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 use tieline_core::Timestamp;
 use tieline_mqtt::{Properties, SubscriptionOptions};
 use tieline_topics::{DeliveryOptions, Last, Options, OverflowPolicy, RetainHandling, Selector};
@@ -88,6 +89,16 @@ fn overflow(word: &str) -> Result<OverflowPolicy, String> {
         "disconnect" => Ok(OverflowPolicy::Disconnect),
         _ => Err(format!("{SLOW} is {word:?}, expected newest, all, drop-oldest or disconnect")),
     }
+}
+
+/// How long frames for a client may wait for one another, as its CONNECT says.
+///
+/// # Errors
+/// It is no such time; the words are for the client.
+pub fn write_window(properties: &Properties) -> Result<Duration, String> {
+    let read = |value: &str| milliseconds(DeliveryOptions::WRITE_WINDOW, value, DeliveryOptions::WINDOW_MS_MAX);
+    let millis = properties.own_property(DeliveryOptions::WRITE_WINDOW).map_or(Ok(0), read)?;
+    Ok(Duration::from_millis(millis.into()))
 }
 
 fn milliseconds(name: &str, value: &str, max: u32) -> Result<u32, String> {

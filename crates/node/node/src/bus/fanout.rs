@@ -93,7 +93,7 @@ impl Outgoing {
     /// false where the update is to go another way.
     #[inline(never)]
     pub(super) fn pass(&mut self, key: usize, serial: Serial, to: &Match<'_>, passages: &mut Passages) -> bool {
-        if !to.delivery_options.is_default() || !self.is_plain(to) {
+        if !to.delivery_options.is_default() || self.shared_retain(to) != Some(false) {
             return false;
         }
         let Self { frames, message, room, .. } = self;
@@ -101,11 +101,11 @@ impl Outgoing {
         passages.write(key, update, is_urgent, |version| frames.of(version, message, room).map(|frame| frame.shared()))
     }
 
-    /// Whether a client is sent what all are that take it without a flag, an identifier or an acknowledgement.
-    fn is_plain(&self, to: &Match<'_>) -> bool {
+    /// Whether a client is sent RETAIN, where it takes the update without an identifier or an acknowledgement: as others do.
+    fn shared_retain(&self, to: &Match<'_>) -> Option<bool> {
         // [MQTT-3.3.1-12]: RETAIN is 0 in a delivery to a subscription that exists, unless it asked for it as published.
         let retain = self.retained && to.retain_as_published;
-        lower(self.qos, to.qos) == Qos::AtMostOnce && !retain && to.ids.is_empty()
+        (lower(self.qos, to.qos) == Qos::AtMostOnce && to.ids.is_empty()).then_some(retain)
     }
 
     /// Gives a client the update.
@@ -122,14 +122,15 @@ impl Outgoing {
     ) -> Result<Offered, DeliverError> {
         if to.lane == Lane::Protection {
             client.session.mark_urgent();
+            client.session.look(Wire::hurry);
         }
         if lower(self.qos, to.qos) != Qos::AtMostOnce {
             let delivery = self.delivery(to);
             let deliver = if self.kept { ServerSession::deliver_kept } else { ServerSession::deliver_tagged };
             return client.session.send_at(now, |wire, _| deliver(&mut wire.mqtt, delivery, 0)).map(|()| Offered::Sent);
         }
-        if self.is_plain(to) {
-            match self.share_now(now, client, applied, to, followed) {
+        if let Some(retain) = self.shared_retain(to) {
+            match self.share_now(now, client, (applied, retain), to, followed) {
                 Shared::Sent => return Ok(Offered::Passed),
                 Shared::Queued => return Ok(Offered::Queued),
                 Shared::Not => {}
@@ -161,7 +162,7 @@ impl Outgoing {
         &mut self,
         now: Now,
         client: &mut Client,
-        applied: Applied,
+        (applied, retain): (Applied, bool),
         to: &Match<'_>,
         followed: Option<&mut Followed>,
     ) -> Shared {
@@ -170,8 +171,12 @@ impl Outgoing {
         if flow.as_ref().is_some_and(|flow| !flow.is_empty()) || !delivery_options.is_newest() || !session.is_clear() {
             return Shared::Not;
         }
+        // Only frames of deltas are made with RETAIN.
+        if retain && !delivery_options.wants_deltas() {
+            return Shared::Not;
+        }
         if applied.change != Change::Stored {
-            return if delivery_options.is_default() { self.share(now, session) } else { Shared::Not };
+            return if delivery_options.is_default() && !retain { self.share(now, session) } else { Shared::Not };
         }
         // A value that cannot go at once is read again when it can.
         if delivery_options.wants_deltas() && !snapshots.is_empty() {
@@ -183,9 +188,9 @@ impl Outgoing {
             return Shared::Not;
         }
         match (follower.as_deref().filter(|_| delivery_options.wants_deltas()), followed) {
-            (None, _) => self.share(now, session),
-            (Some(follower), Some(followed)) => self.share_delta(now, session, followed, follower),
-            (Some(_), None) => Shared::Not,
+            (None, _) if !retain => self.share(now, session),
+            (Some(follower), Some(followed)) => self.share_delta(now, session, (followed, retain), follower),
+            (None, _) | (Some(_), None) => Shared::Not,
         }
     }
 
@@ -193,8 +198,12 @@ impl Outgoing {
     fn share(&mut self, now: Now, session: &Session<Wire>) -> Shared {
         let version = session.look(|wire| wire.mqtt.version());
         match self.frames.of(version, &self.message, &mut self.room) {
-            Some(frame) => queue(now, session, frame.bytes_mut()),
             None => Shared::Not,
+            Some(frame) if session.look(Wire::gathers) => {
+                let bytes = frame.bytes_mut().as_slice();
+                gather(now, session, bytes.len(), |out| out.extend_from_slice(bytes))
+            }
+            Some(frame) => queue(now, session, frame.bytes_mut()),
         }
     }
 
@@ -203,7 +212,7 @@ impl Outgoing {
         &mut self,
         now: Now,
         session: &Session<Wire>,
-        followed: &mut Followed,
+        (followed, retain): (&mut Followed, bool),
         follower: &Follower,
     ) -> Shared {
         let Some((shared_delta, place, alias)) = followed.shared_delta(follower) else { return Shared::Not };
@@ -213,7 +222,11 @@ impl Outgoing {
             self.shared_delta = AliasFrame::new(&message, self.message.received).map(|frame| (shared_delta, frame));
         }
         let Some((_, frame)) = &self.shared_delta else { return Shared::Not };
-        let shared = queue(now, session, &mut FrameBytes::Shared(frame.with(alias)));
+        let shared = if session.look(Wire::gathers) {
+            gather(now, session, frame.len(), |out| frame.append(alias, retain, out))
+        } else {
+            queue(now, session, &mut FrameBytes::Shared(frame.with(alias, retain)))
+        };
         if shared != Shared::Not {
             followed.leapt(place);
         }
@@ -260,15 +273,26 @@ fn queue(now: Now, session: &Session<Wire>, frame: &mut FrameBytes) -> Shared {
         return Shared::Sent;
     }
     session.close_passage();
-    let queued = session.look(|wire| {
+    let is_taken = session.look(|wire| {
         let takes = !wire.is_output_held() && wire.mqtt.can_take_shared_frame(len);
-        takes.then(|| wire.push_shared(frame.share()))?;
-        Some((wire.waiting_bytes(), wire.bytes_max()))
+        takes.then(|| wire.push_shared(frame.share())).is_some()
     });
-    if queued.is_some_and(|(bytes, bytes_max)| bytes > FLUSH_BYTES.min(bytes_max)) && session.is_clear() {
+    queued(now, session, is_taken)
+}
+
+/// Adds a frame of this length to those of a session that wait for one another.
+fn gather(now: Now, session: &Session<Wire>, len: usize, put: impl FnOnce(&mut Vec<u8>)) -> Shared {
+    let is_taken = session.look(|wire| wire.gather(len, put));
+    queued(now, session, is_taken)
+}
+
+/// A frame was queued or not: many go at once.
+fn queued(now: Now, session: &Session<Wire>, is_taken: bool) -> Shared {
+    let is_much = |wire: &Wire| wire.waiting_bytes() > FLUSH_BYTES.min(wire.bytes_max());
+    if is_taken && session.look(is_much) && session.is_clear() {
         session.send_at(now, |_, _| ());
     }
-    if queued.is_some() { Shared::Queued } else { Shared::Not }
+    if is_taken { Shared::Queued } else { Shared::Not }
 }
 
 /// The lower of how a message was published and how it was subscribed.

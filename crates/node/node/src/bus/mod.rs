@@ -34,6 +34,7 @@ mod fanout;
 pub mod fetch;
 mod flow;
 mod frames;
+mod gathered;
 mod grade;
 mod guarded;
 mod handle;

@@ -1,11 +1,13 @@
 //! An MQTT session as the bus sees it: the protocol's machine, and frames that it shares with other sessions.
 
+use super::gathered::{Gathered, Hold};
 use super::persistence::ChangedSessions;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tieline_core::{Instant, Machine, Now};
 use tieline_mqtt::{ConnectRequest, ServerEvent, ServerSession, SessionChange};
 use tieline_websocket::{CloseCode, Offer, WebSocket};
@@ -59,6 +61,8 @@ struct Shared {
     first: Option<Bytes>,
     #[expect(clippy::box_collection, reason = "most sessions never have one")]
     frames: Option<Box<VecDeque<Bytes>>>,
+    /// Has all of them, where they are to wait for one another.
+    gathered: Option<Box<Gathered>>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -67,7 +71,7 @@ impl Wire {
     /// A session for which so many bytes may wait of what its owner keeps for it.
     #[must_use]
     pub fn new(mqtt: ServerSession, bytes_max: usize) -> Self {
-        let shared = Shared { first: None, frames: None, bytes: 0, bytes_max };
+        let shared = Shared { first: None, frames: None, gathered: None, bytes: 0, bytes_max };
         let told_when_clear = RefCell::default();
         Self { mqtt, shared: RefCell::new(shared), again: None, web: None, told_when_clear, kept: None }
     }
@@ -147,11 +151,49 @@ impl Wire {
         }
         let shared = &mut *self.shared.borrow_mut();
         shared.bytes += frame.len();
+        if let Some(gathered) = &mut shared.gathered {
+            gathered.push(|out| out.extend_from_slice(&frame));
+            return;
+        }
         if shared.bytes == frame.len() {
             shared.first = Some(frame);
             return;
         }
         shared.frames.get_or_insert_default().push_back(frame);
+    }
+
+    /// Shared frames wait so long for one another from here on.
+    pub fn set_write_window(&mut self, window: Duration) {
+        self.shared.get_mut().gathered = (!window.is_zero()).then(|| Box::new(Gathered::new(window)));
+    }
+
+    /// Whether shared frames wait for one another.
+    #[must_use]
+    pub fn gathers(&self) -> bool {
+        self.shared.borrow().gathered.is_some()
+    }
+
+    /// Adds a frame of this length to those that wait for one another; false where the session takes none.
+    pub(super) fn gather(&self, len: usize, put: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let shared = &mut *self.shared.borrow_mut();
+        let takes = !self.is_output_held() && self.mqtt.can_take_shared_frame(len);
+        let Some(gathered) = shared.gathered.as_mut().filter(|_| takes) else { return false };
+        shared.bytes += gathered.push(put);
+        true
+    }
+
+    /// Frames that wait for one another do so no longer.
+    pub fn hurry(&self) {
+        if let Some(gathered) = &mut self.shared.borrow_mut().gathered {
+            gathered.hurry();
+        }
+    }
+
+    /// Whether what waits is to wait for more.
+    pub(super) fn hold(&self, now: Instant) -> Hold {
+        let shared = &mut *self.shared.borrow_mut();
+        let gathered = shared.gathered.as_mut().filter(|_| shared.bytes > 0);
+        gathered.map_or(Hold::No, |gathered| gathered.hold(now))
     }
 
     /// Whether a frame of this length may go to the socket as it is: nothing goes before it, and nothing around it.
@@ -163,8 +205,11 @@ impl Wire {
     /// The longest frame that may; none where none may.
     #[must_use]
     pub fn shared_frame_max(&self) -> Option<usize> {
-        let may =
-            self.web.is_none() && !self.is_output_held() && !self.mqtt.has_output() && self.shared.borrow().bytes == 0;
+        let is_free = {
+            let shared = self.shared.borrow();
+            shared.bytes == 0 && shared.gathered.is_none()
+        };
+        let may = self.web.is_none() && !self.is_output_held() && !self.mqtt.has_output() && is_free;
         self.mqtt.shared_frame_max().filter(|_| may)
     }
 
@@ -188,13 +233,26 @@ impl Wire {
 }
 
 impl Shared {
-    fn pop(&mut self) -> Option<Bytes> {
-        let frame = self.first.take().or_else(|| self.frames.as_mut()?.pop_front())?;
+    /// Appends the next frame; false where there is none.
+    fn pop(&mut self, out: &mut Vec<u8>) -> bool {
+        if let Some(gathered) = &mut self.gathered {
+            let length = gathered.pop(out);
+            self.bytes -= length.unwrap_or(0);
+            return length.is_some();
+        }
+        let Some(frame) = self.first.take().or_else(|| self.frames.as_mut()?.pop_front()) else { return false };
         self.bytes -= frame.len();
         if self.frames.as_ref().is_some_and(|frames| frames.is_empty()) {
             self.frames = None;
         }
-        Some(frame)
+        out.extend_from_slice(&frame);
+        true
+    }
+
+    /// All are dropped.
+    fn clear(&mut self) {
+        (self.first, self.frames, self.bytes) = (None, None, 0);
+        self.gathered.iter_mut().for_each(|gathered| gathered.clear());
     }
 }
 
@@ -207,8 +265,7 @@ impl Machine for Wire {
 
     fn handle_disconnected(&mut self, now: Now) {
         self.again = None;
-        let shared = self.shared.get_mut();
-        (shared.first, shared.frames, shared.bytes) = (None, None, 0);
+        self.shared.get_mut().clear();
         *self.told_when_clear.get_mut() = None;
         self.kept = None;
         self.mqtt.handle_disconnected(now);
@@ -272,12 +329,7 @@ impl Machine for Wire {
 
 /// Appends what the session has to say, or the next shared frame.
 fn transmit(mqtt: &mut ServerSession, shared: &mut Shared, now: Now, out: &mut Vec<u8>) -> bool {
-    if mqtt.poll_transmit(now, out) {
-        return true;
-    }
-    let Some(frame) = shared.pop() else { return false };
-    out.extend_from_slice(&frame);
-    true
+    mqtt.poll_transmit(now, out) || shared.pop(out)
 }
 
 /// The same inside a WebSocket, which ends with the session.

@@ -22,7 +22,6 @@ use tieline_mqtt::{
     Received, RetainHandling, SubscriptionOptions, Text,
 };
 use tieline_net::{Closed, Owner, Session};
-use tieline_topics::DeliveryOptions;
 
 /// The session at the upstream.
 pub type Upward = Session<ClientSession>;
@@ -50,8 +49,6 @@ pub struct Desk {
     prefix: TopicPrefix,
     /// The topics that are the upstream's, by their names there.
     topics: Vec<Filter>,
-    /// How long it may collect values for one write.
-    window: Duration,
     /// What is wanted, by the names there.
     filters: BTreeSet<Filter>,
     chain: Chain,
@@ -76,7 +73,7 @@ impl Desk {
     #[must_use]
     pub fn new(inbox: &Rc<RefCell<Inbox>>, counters: Arc<EdgeCounters>, link: &EdgeLink, chain: Chain) -> Self {
         inbox.borrow_mut().push(EdgeNews::Nodes(chain.taken()));
-        let EdgeLink { upstream: config, window, .. } = link;
+        let EdgeLink { upstream: config, .. } = link;
         let (prefix, topics) = (config.prefix.clone(), config.topics.clone());
         Self {
             inbox: Rc::clone(inbox),
@@ -86,7 +83,6 @@ impl Desk {
             name: config.name.clone(),
             prefix,
             topics,
-            window: *window,
             filters: BTreeSet::new(),
             chain,
             asked: HashMap::new(),
@@ -192,9 +188,7 @@ impl Desk {
     fn subscribe(&mut self, session: &Upward, filters: &[Filter], word: Option<&str>) {
         let offer = self.codecs.offer(self.codecs.set()).unwrap_or_default();
         let pair = |name: &str, value: &str| Property::UserProperty((Text::truncated(name), Text::truncated(value)));
-        let window = (!self.window.is_zero()).then(|| self.window.as_millis().to_string());
-        let window = window.map(|window| pair(DeliveryOptions::WINDOW, &window));
-        let properties: Properties = [pair(PROPERTY, &offer), pair(VERSION, MARK)].into_iter().chain(window).collect();
+        let properties: Properties = [pair(PROPERTY, &offer), pair(VERSION, MARK)].into_iter().collect();
         let options = SubscriptionOptions { qos: Qos::AtMostOnce, retain_as_published: true, ..Default::default() };
         let mut chunks = filters.chunks(FILTERS_MAX).peekable();
         while let Some(filters) = chunks.next() {

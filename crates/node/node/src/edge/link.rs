@@ -18,6 +18,7 @@ use std::time::Duration;
 use tieline_mqtt::{Binary, ClientConfig, ClientSession, Text};
 use tieline_net::tls::ClientTls;
 use tieline_net::{Backoff, ClientSide, Closed, ConnectOver, Jitter, Limits, Session, Shard, Target, TlsConnect};
+use tieline_topics::DeliveryOptions;
 use tokio::sync::mpsc;
 
 /// Bytes that the socket may refuse at once: the largest packet, and what was written along with it.
@@ -141,11 +142,15 @@ fn credentials(config: &UpstreamConfig) -> Result<(Option<Text>, Option<Binary>)
 fn session_config(link: &EdgeLink) -> ClientConfig {
     // A question after half of the silence that is allowed, and the other half for its answer.
     let half = link.silence / 2;
+    let text = Text::truncated;
+    let window = (!link.window.is_zero())
+        .then(|| (text(DeliveryOptions::WRITE_WINDOW), text(&link.window.as_millis().to_string())));
     ClientConfig {
         client_id: Text::truncated(&link.upstream.client_id),
         keep_alive_s: u16::try_from(half.as_secs().max(1)).unwrap_or(u16::MAX),
         answer_timeout: half,
         topic_alias_max: u16::MAX,
+        user_properties: window.into_iter().collect(),
         ..ClientConfig::default()
     }
 }

@@ -135,3 +135,24 @@ fn a_block_that_breaks_a_rule_is_refused_wherever_it_does() {
     }
     assert_eq!(Properties::of_message(hex("01 01 26 0000 0000 01 01").into()), Err(DecodeError::PropertyTwice(1)));
 }
+
+/// The same frame for all sessions, but for the alias that each knows the topic by, and RETAIN.
+#[test]
+fn a_frame_by_alias_is_that_of_each_session() {
+    let topic = tieline_core::Topic::new("a/topic").unwrap();
+    let properties: Properties = [pair("name", "value")].into_iter().collect();
+    let message = Message { properties, ..Message::new(topic, "23", tieline_core::Instant::ZERO) };
+    let frame = AliasFrame::new(&message, tieline_core::Instant::ZERO).unwrap();
+    for (alias, retain) in [(1, false), (0x1234, true), (0x0102, false)] {
+        let alias = core::num::NonZeroU16::new(alias).unwrap();
+        let bytes = frame.with(alias, retain);
+        let read = super::decode(Version::V5, 1000, &[&bytes]).unwrap();
+        let [Packet::Publish(publish)] = &read[..] else { panic!("{read:?}") };
+        let found = (publish.properties.topic_alias(), publish.retain, &*publish.topic, &publish.payload[..]);
+        assert_eq!(found, (Some(alias), retain, "", &b"23"[..]));
+        assert_eq!(publish.properties.own_properties().count(), 0);
+        let mut out = b"before".to_vec();
+        frame.append(alias, retain, &mut out);
+        assert_eq!((&out[6..], frame.len()), (&bytes[..], bytes.len()));
+    }
+}
