@@ -332,6 +332,7 @@ impl Desk {
             }
             PublishOutcome::Answered(_) => None,
             PublishOutcome::Unknown => because(unspecific, MAYBE),
+            PublishOutcome::Unsent => because(unspecific, AWAY),
             PublishOutcome::Dropped => because(ReasonCode::QuotaExceeded, "too much waits for the upstream"),
             PublishOutcome::Expired => because(unspecific, "the message has expired on its way to the upstream"),
             PublishOutcome::TooLarge => because(unspecific, "the message is larger than the upstream takes"),

@@ -146,6 +146,8 @@ fn session_config(link: &EdgeLink) -> ClientConfig {
         keep_alive_s: u16::try_from(half.as_secs().max(1)).unwrap_or(u16::MAX),
         answer_timeout: half,
         topic_alias_max: u16::MAX,
+        // What was asked of one session is not asked of the next: a command would come late, and a lock would be nobody's.
+        forgets_unsent: true,
         ..ClientConfig::default()
     }
 }
