@@ -1,8 +1,8 @@
 //! What the session at the upstream says, and what it is told.
 
-use super::ANSWER_TOPIC;
 use super::chain::{Chain, NODES_TOPIC};
 use super::inbox::Inbox;
+use super::{ANSWER_TOPIC, RELEASE_TOPIC};
 use super::{EdgeCounters, EdgeInput, EdgeLink, EdgeNews, LinkState};
 use crate::config::TopicPrefix;
 use bytes::Bytes;
@@ -65,6 +65,8 @@ pub struct Desk {
     upstream: String,
     /// Whether the session was let in.
     is_connected: bool,
+    /// Connections that were let in: the number of the present one.
+    connection: u64,
     /// Times that all last values were asked for.
     asked_all: u64,
     /// Why the connection has ended, or did not come about.
@@ -94,6 +96,7 @@ impl Desk {
             tickets: HashMap::new(),
             upstream: String::new(),
             is_connected: false,
+            connection: 0,
             asked_all: 0,
             why: String::new(),
         }
@@ -117,9 +120,9 @@ impl Desk {
                         self.end(session, &filter);
                     }
                 }
-                EdgeInput::Publish { ticket, message, qos, retain } => {
+                EdgeInput::Publish { ticket, message, qos, retain, connection } => {
                     self.ask(session, &std::mem::take(&mut fresh));
-                    self.publish(session, ticket, *message, (qos, retain));
+                    self.publish(session, (ticket, connection), *message, (qos, retain));
                 }
             }
         }
@@ -218,8 +221,16 @@ impl Desk {
         }
     }
 
-    fn publish(&mut self, session: &Upward, ticket: u64, message: Message, (qos, retain): (Qos, bool)) {
-        let token = match self.is_up() {
+    fn publish(
+        &mut self,
+        session: &Upward,
+        (ticket, connection): (u64, u64),
+        message: Message,
+        (qos, retain): (Qos, bool),
+    ) {
+        // Locks are given back in a circle, too: nobody else gets them before.
+        let goes = self.is_up() || (self.is_connected && *message.topic == *RELEASE_TOPIC);
+        let token = match goes && connection == self.connection && session.look(|m| m.is_open()) {
             true => session.with(|m, _| m.publish(message, qos, retain)).ok(),
             false => None,
         };
@@ -236,6 +247,8 @@ impl Desk {
 
     fn connected(&mut self, session: &Upward) {
         self.is_connected = true;
+        self.connection += 1;
+        self.tell(EdgeNews::Connected(self.connection));
         EdgeCounters::add(&self.counters.connected, 1);
         tracing::info!(
             name = self.name,

@@ -1,7 +1,7 @@
 //! The upstreams of an edge in `/v1/status`, `/healthz` and `/metrics`.
 
 use super::status::Seen;
-use crate::bus::MirrorSeen;
+use crate::bus::{MirrorCounts, MirrorSeen};
 use crate::edge::{EdgeCounters, LinkState};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -180,8 +180,16 @@ pub(super) fn metrics(e: &mut Exposition, seen: &Seen) {
     of_each(("tieline_edge_refused_total", full, "counter"), &|m| m.counts.full);
     let upward = "Messages of clients that went to the upstream.";
     of_each(("tieline_edge_upward_total", upward, "counter"), &|m| m.counts.upward.0);
+    let lost = "Locks of the upstream that clients lost with the link.";
+    of_each(("tieline_edge_locks_lost_total", lost, "counter"), &|m| m.counts.locks.2);
     let words = "Of these, messages that the upstream refused or did not answer.";
     of_each(("tieline_edge_upward_refused_total", words, "counter"), &|m| m.counts.upward.1);
+    let locks = "tieline_edge_locks";
+    e.family(locks, "Locks of the upstream that clients of this node have (held) and wait for (waiting).", "gauge");
+    for MirrorSeen { name, counts: MirrorCounts { locks: (held, waiting, _), .. }, .. } in mirrors {
+        e.sample(locks, &[("upstream", &**name), ("state", "held")], *held);
+        e.sample(locks, &[("upstream", &**name), ("state", "waiting")], *waiting);
+    }
     counted(e, mirrors);
 }
 
