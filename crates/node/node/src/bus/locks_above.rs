@@ -70,6 +70,8 @@ struct Asked {
     lost: Callback<String>,
     /// The number of the acquisition, and when it was made.
     held: Option<(u64, Timestamp)>,
+    /// The request before by which the session has the lock: it has it still if this one is refused.
+    before: Option<u64>,
 }
 
 /// A lock that is to be given back.
@@ -111,15 +113,12 @@ impl LocksAbove {
         self.owed.iter().filter(|owed| owed.request.is_none()).map(|owed| owed.due).min()
     }
 
-    fn add(&mut self, number: u64, asked: Asked) {
+    fn add(&mut self, number: u64, mut asked: Asked) {
         let key = (asked.asker.owner.clone(), asked.name.clone());
         // Asked for again, it is not left behind by the end before.
         self.owed.retain(|owed| owed.request.is_some() || (&owed.asker.owner, &owed.name) != (&key.0, &key.1));
-        if let Some(before) = self.last.insert(key, number)
-            && self.asked.get(&before).is_some_and(|asked| asked.held.is_some())
-        {
-            self.asked.remove(&before);
-        }
+        let before = self.last.insert(key, number);
+        asked.before = before.filter(|before| self.asked.get(before).is_some_and(|asked| asked.held.is_some()));
         self.asked.insert(number, asked);
     }
 
@@ -132,6 +131,26 @@ impl LocksAbove {
             self.last.remove(&key);
         }
         Some((asked, is_last))
+    }
+
+    /// The same of a request that was refused.
+    fn refuse(&mut self, number: u64) -> Option<Asked> {
+        let (asked, is_last) = self.remove(number)?;
+        if let Some(before) = asked.before.filter(|before| is_last && self.asked.contains_key(before)) {
+            self.last.insert((asked.asker.owner.clone(), asked.name.clone()), before);
+        }
+        Some(asked)
+    }
+
+    /// A session has released a lock by this request: it does not have it by any before.
+    fn forget_held(&mut self, key: &(LockOwner, Topic), release: u64) {
+        let Some(last) = self.last.get(key).copied() else { return };
+        let before = self.asked.get(&last).and_then(|asked| asked.before);
+        for number in [Some(last), before].into_iter().flatten().filter(|number| *number < release) {
+            if self.asked.get(&number).is_some_and(|asked| asked.held.is_some()) {
+                self.remove(number);
+            }
+        }
     }
 
     /// The last requests of a session that are for a scope.
@@ -147,6 +166,7 @@ impl LocksAbove {
         let mut all = Vec::with_capacity(requests.len());
         for number in requests {
             let Some((asked, is_last)) = self.remove(number) else { continue };
+            all.extend(asked.before.and_then(|before| self.asked.remove(&before)));
             if is_last {
                 let (asker, name) = (asked.asker.clone(), asked.name.clone());
                 self.owed.push(Owed { asker, name, due: now.mono, request: None });
@@ -212,7 +232,8 @@ impl Bus {
                 match (sent, self.mirrors.get_mut(up)) {
                     (Ok(number), Some(mirror)) => {
                         let answer = Some(answer);
-                        let asked = Asked { asker, name: name.clone(), scope: *scope, answer, lost, held: None };
+                        let asked =
+                            Asked { asker, name: name.clone(), scope: *scope, answer, lost, held: None, before: None };
                         mirror.locks.add(number, asked);
                     }
                     (Ok(_), None) => {}
@@ -265,7 +286,9 @@ impl Bus {
                 Ok(payload) => {
                     let (said, text) = shown_here(&prefix, &payload);
                     let is_over = said["status"] == "released" || (said["reason"] == "not_held" && number.is_none());
-                    bus.forget_held_lock((up, request), &key, is_over);
+                    if let Some(mirror) = bus.mirrors.get_mut(up).filter(|_| is_over) {
+                        mirror.locks.forget_held(&key, request);
+                    }
                     text
                 }
                 Err(Unanswered { refusal: (reason, words), .. }) => refusal(word_for(reason), &words),
@@ -273,14 +296,6 @@ impl Bus {
             answer(bus, text);
         });
         mirror.questions.wait(now, request, answered);
-    }
-
-    fn forget_held_lock(&mut self, (up, request): (usize, u64), key: &(LockOwner, Topic), is_over: bool) {
-        let Some(locks) = self.mirrors.get_mut(up).map(|mirror| &mut mirror.locks) else { return };
-        let Some(last) = locks.last.get(key).copied().filter(|last| is_over && *last < request) else { return };
-        if locks.asked.get(&last).is_some_and(|asked| asked.held.is_some()) {
-            locks.remove(last);
-        }
     }
 
     /// The upstream has answered a request, or says that a lock is lost; false where it is no request for a lock.
@@ -297,12 +312,14 @@ impl Bus {
         if said["status"] == "acquired" {
             let Some(asked) = mirror.locks.asked.get_mut(&number) else { return true };
             asked.held = said["number"].as_u64().map(|number| (number, now.utc));
-            if let Some(answer) = asked.answer.take() {
+            let (answer, before) = (asked.answer.take(), asked.before.take());
+            before.and_then(|before| mirror.locks.asked.remove(&before));
+            if let Some(answer) = answer {
                 answer(self, text);
             }
             return true;
         }
-        let Some((Asked { answer, lost, held, .. }, _)) = mirror.locks.remove(number) else { return true };
+        let Some(Asked { answer, lost, held, .. }) = mirror.locks.refuse(number) else { return true };
         mirror.locks.lost += u64::from(held.is_some());
         match answer {
             Some(answer) => answer(self, text),
@@ -325,7 +342,7 @@ impl Bus {
             }
             return;
         }
-        if let Some((Asked { answer: Some(answer), .. }, _)) = locks.remove(number) {
+        if let Some(Asked { answer: Some(answer), .. }) = locks.refuse(number) {
             answer(self, refusal(word_for(reason), &words));
         }
     }
@@ -373,7 +390,10 @@ impl Bus {
                 Some(answer) => answer(self, refusal("away", reasons::LOCK_AWAY)),
                 None => {
                     let number = held.map(|(number, _)| number);
-                    let text = json!({ "status": "lost", "lock": &*name, "number": number, "reason": "away", "detail": reasons::LOCK_LOST });
+                    let (status, reason, detail) = ("lost", "away", reasons::LOCK_LOST);
+                    let text = json!({
+                        "status": status, "lock": &*name, "number": number, "reason": reason, "detail": detail
+                    });
                     lost(self, text.to_string());
                 }
             }

@@ -2,11 +2,10 @@
 
 use super::chain::{Chain, NODES_TOPIC};
 use super::inbox::Inbox;
+use super::received::{is_marked, publish_of, read, resync};
 use super::{ANSWER_TOPIC, RELEASE_TOPIC};
 use super::{EdgeCounters, EdgeInput, EdgeLink, EdgeNews, LinkState};
 use crate::config::TopicPrefix;
-use bytes::Bytes;
-use core::num::NonZeroU16;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -14,8 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Body, Filter, Now, Topic};
 use tieline_delta::{
-    CAUGHT_UP, CAUGHT_UP_TOPIC, Codecs, Event, MARK, PROPERTY, Publish, RESYNC_TOPIC, ReadyDelta, Receiver,
-    ReceiverLimits, VERSION, is_mark,
+    CAUGHT_UP, CAUGHT_UP_TOPIC, Codecs, Event, MARK, PROPERTY, ReadyDelta, Receiver, ReceiverLimits, VERSION,
 };
 use tieline_mqtt::{
     ClientEnd, ClientEvent, ClientSession, Message, PacketId, Properties, Property, PublishOutcome, Qos, ReasonCode,
@@ -447,30 +445,6 @@ pub fn with_response_topic(properties: &Properties, to: &Topic) -> Properties {
 
 fn receiver() -> Receiver {
     Receiver::new(Codecs::built_in(), ReceiverLimits::default()).passing_on()
-}
-
-/// The value of a payload. One that came plain shares the bytes of its packet, which is not kept.
-fn read(bytes: Bytes, is_delta: bool) -> Body {
-    let bytes = if is_delta { bytes } else { Bytes::copy_from_slice(&bytes) };
-    Body::read(bytes)
-}
-
-fn is_marked(received: &Received) -> bool {
-    received.message.properties.own_properties().any(|own| own.is(PROPERTY) && is_mark(PROPERTY, own.value()))
-}
-
-fn publish_of(received: &Received) -> Publish<'_> {
-    let Message { topic, payload, .. } = &received.message;
-    let is_marked = is_marked(received);
-    let version = if is_marked { received.message.properties.own_property(VERSION) } else { None };
-    let version = version.and_then(|version| version.parse().ok());
-    Publish { topic, alias: received.alias.map(NonZeroU16::get), is_marked, payload, version }
-}
-
-/// The request for a topic's whole value.
-fn resync(topic: &Topic, now: Now) -> Option<Message> {
-    let to = Topic::new(RESYNC_TOPIC).ok()?;
-    Some(Message::new(to, topic.as_str().as_bytes().to_vec(), now.mono))
 }
 
 /// Where the session's events arrive.

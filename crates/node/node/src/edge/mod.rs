@@ -16,6 +16,7 @@ mod chain;
 mod desk;
 mod inbox;
 mod link;
+mod received;
 mod way;
 
 pub use chain::{NODES_TOPIC, Nodes, node_of};

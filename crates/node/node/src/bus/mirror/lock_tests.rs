@@ -76,7 +76,7 @@ impl World {
 
     /// The same once some time has passed.
     fn sent_after(&mut self, time: Duration) -> Option<(u64, String)> {
-        self.edge.now.mono = self.edge.now.mono + time;
+        self.edge.now.mono = self.edge.now.mono.max(self.edge.bus.now().mono) + time;
         self.edge.bus.ask_upstream(self.edge.now);
         self.sent()
     }
@@ -180,6 +180,10 @@ fn a_lock_that_is_asked_for_again_is_one_acquisition() {
     world.ask(7, &LockRequest::Release { name, number: Some(41) });
     let (release, text) = world.sent().unwrap();
     assert_eq!(text, r#"release 7 {"lock":"trips/a","number":41}"#);
+    // One that does not get there leaves it what it has.
+    let refused = world.acquire(7, LockScope::Session);
+    world.edge.news(EdgeNews::Answer { ticket: refused, refused: Some((ReasonCode::QuotaExceeded, String::new())) });
+    assert_eq!((world.refused().as_str(), world.counts()), ("away", (1, 0, 0)));
     // What it asks for before that answer is another acquisition.
     let next = world.acquire(7, LockScope::Session);
     world.reply(release, &json!({ "status": "released", "lock": "trips/a" }));
