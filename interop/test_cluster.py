@@ -13,8 +13,8 @@ from nats_peer import SERVER as NATS
 from node import Node, tieline
 from persistent import persistent
 from simulated import SimulatedDevice
-from test_sites import ROOM, Server, folder, plant_of, wait_for_all, wait_for_clock, wait_for_samples
-from test_sites import Publisher as Points
+from site_nodes import ROOM, Server, folder, plant_of, wait_for_all, wait_for_clock, wait_for_samples
+from site_nodes import Publisher as Points
 from waiting import until
 
 pytestmark = pytest.mark.skipif(not (NATS and Path(NATS).exists()), reason="no nats-server: .ci/nats builds it")

@@ -7,7 +7,7 @@ from bus import Paho
 from node import Node, tieline
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
-from test_edges import ACCESS, edge_of, edge_table, folder, wait_for_link
+from test_edges import ACCESS
 from waiting import until
 
 
@@ -31,11 +31,11 @@ class Program(Paho):
         connect = self.client.connect
         self.client.connect = lambda *words, **more: connect(*words, clean_start=self.clean, **more)
 
-    def reason(self, topic, payload, properties):
+    def reason(self, topic, payload, properties, retain=False):
         """Publishes; the reason code of the acknowledgement and its words."""
         while not self.acknowledged.empty():
             self.acknowledged.get()
-        self.client.publish(topic, payload, 1, properties=properties)
+        self.client.publish(topic, payload, 1, retain, properties)
         _, reason, said = self.acknowledged.get(timeout=15)
         return reason.value, getattr(said, "ReasonString", "")
 
@@ -63,7 +63,7 @@ class Program(Paho):
         """Publishes what depends on locks; the words of a refusal, none where it is taken."""
         properties = Properties(PacketTypes.PUBLISH)
         properties.UserProperty = [("tieline-if-lock", lock) for lock in locks]
-        code, words = self.reason(topic, value, properties)
+        code, words = self.reason(topic, value, properties, retain=True)
         assert (code == 0) == (words == ""), (code, words)
         return words
 
@@ -232,14 +232,3 @@ def test_a_lock_takes_the_right_to_publish_to_its_name(tmp_path):
             assert bert.reason("$locks/acquire", body, properties) == (0x87, denied)
             assert anna.reason("$locks/acquire", json.dumps({"lock": "other"}), properties) == (0x87, denied)
             assert bert.set("plant/a", "1", "plant/writer") == denied
-
-
-def test_an_edge_refuses_the_locks_of_its_upstream(tmp_path):
-    with Node(folder(tmp_path, "core")) as core:
-        with Node(folder(tmp_path, "edge"), more=edge_table(edge_of(core))) as edge:
-            wait_for_link(edge, "up")
-            with Program(edge, "one") as one:
-                refused = one.acquire("plant/writer")
-                assert (refused["status"], refused["reason"]) == ("refused", "elsewhere"), refused
-                assert one.set("plant/a", "1", "plant/writer").startswith("this lock is of the upstream")
-            assert locks(core)["held"] == 0

@@ -4,8 +4,8 @@ import pytest
 from bus import Sub, publish
 from nats_peer import SERVER
 from node import Node
+from site_nodes import Server, centre_of, folder, restart, row_of, site_of
 from test_joining import Centre
-from test_sites import Server, centre_of, folder, restart, row_of, site_of, wait_for_site
 from waiting import until
 
 pytestmark = pytest.mark.skipif(SERVER is None, reason="no nats-server: .ci/nats builds it")

@@ -86,7 +86,10 @@ impl Owner<ClientSession> for Desk {
                     PublishOutcome::Answered(reason) => !reason.is_error() || *has_deltas,
                     // Of QoS 0 that waited too long.
                     PublishOutcome::Dropped => true,
-                    PublishOutcome::Unknown | PublishOutcome::Expired | PublishOutcome::TooLarge => false,
+                    PublishOutcome::Unknown
+                    | PublishOutcome::Expired
+                    | PublishOutcome::TooLarge
+                    | PublishOutcome::Unsent => false,
                 };
                 if !is_well && done == Done::Over {
                     wrong.get_or_insert(format!("a message ended as {outcome:?}"));

@@ -257,8 +257,7 @@ impl<T> Locks<T> {
     }
 
     fn end(&mut self, now: Now, session: u64, ends: impl Fn(LockScope) -> bool) -> bool {
-        let first = LockOwner { session, client: "".into() };
-        let own = self.owners.range(first..).take_while(|(owner, _)| owner.session == session);
+        let own = self.owners.range(LockOwner::first_of(session)..).take_while(|(owner, _)| owner.session == session);
         let own = own.flat_map(|(owner, names)| names.iter().map(|name| (owner.clone(), Arc::clone(name))));
         let ended = own.filter(|(owner, name)| self.scope_of(owner, name).is_some_and(&ends));
         // What is waited for ends first: no lock of the session is to go to another client of the session.

@@ -24,7 +24,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let owner = || {
         let client = prop_oneof![3 => Just(""), 1 => Just("x"), 1 => Just("y")];
-        (0..5_u64, client).prop_map(|(session, client)| LockOwner { session, client: client.into() })
+        (0..5_u64, client).prop_map(|(session, client)| LockOwner::new(session, client.into()))
     };
     let name = || prop::sample::select(&NAMES);
     let scope = prop_oneof![Just(LockScope::Session), Just(LockScope::Connection)];
@@ -238,7 +238,7 @@ proptest! {
             let mut locks = Locks::default();
             locks.begin_after(durable);
             for _ in 0..count {
-                let owner = LockOwner { session: 1, client: "c".into() };
+                let owner = LockOwner::new(1, "c".into());
                 let asked = Acquire { name: "a", owner: owner.clone(), scope: LockScope::Session, wait: None };
                 locks.acquire(now, &asked, ());
                 if let Some(upto) = locks.poll_reservation(now) {
@@ -259,7 +259,7 @@ proptest! {
 }
 
 fn acquire(locks: &mut Locks<u8>, session: u64, name: &str, token: u8) {
-    let owner = LockOwner { session, client: "c".into() };
+    let owner = LockOwner::new(session, "c".into());
     locks.acquire(Now::default(), &Acquire { name, owner, scope: LockScope::Session, wait: None }, token);
     if locks.poll_reservation(Now::default()).is_some() {
         locks.handle_reserved(Now::default(), true);
@@ -274,7 +274,7 @@ fn answers(locks: &mut Locks<u8>) -> Vec<(u8, LockAnswer)> {
 fn an_old_ledger_leaves_numbers_that_grow_with_the_clock() {
     let mut locks = Locks::default();
     locks.begin_after(5000);
-    let owner = LockOwner { session: 1, client: "c".into() };
+    let owner = LockOwner::new(1, "c".into());
     let now = Now { utc: Timestamp::from_micros(1_800_000_000_000_000), ..Now::default() };
     locks.acquire(now, &Acquire { name: "a", owner, scope: LockScope::Session, wait: None }, 1);
     assert_eq!(locks.poll_reservation(now), Some(1_800_000_001_024));
@@ -286,7 +286,7 @@ fn an_old_ledger_leaves_numbers_that_grow_with_the_clock() {
 #[test]
 fn what_is_not_held_is_said() {
     let mut locks = Locks::default();
-    let [mine, other] = [1, 2].map(|session| LockOwner { session, client: "c".into() });
+    let [mine, other] = [1, 2].map(|session| LockOwner::new(session, "c".into()));
     acquire(&mut locks, 1, "a", 1);
     assert_eq!(locks.check(&mine, "a", Some(1)), Ok(()));
     let words = |checked: Result<(), NotHeld>| checked.unwrap_err().to_string();

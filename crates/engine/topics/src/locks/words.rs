@@ -33,8 +33,26 @@ impl Default for LockLimits {
 pub struct LockOwner {
     /// The number of the session.
     pub session: u64,
+    /// The one of those for which the session asks, by a name that no other of them has; empty where it asks for its own client.
+    pub within: Arc<str>,
     /// The client for which the session asks: its own, or one that is connected elsewhere.
     pub client: Arc<str>,
+    /// The session's own client, where it asks for another.
+    pub via: Option<Arc<str>>,
+}
+
+impl LockOwner {
+    /// A session that asks for its own client.
+    #[must_use]
+    pub fn new(session: u64, client: Arc<str>) -> Self {
+        Self { session, within: "".into(), client, via: None }
+    }
+
+    /// Orders before all others of the session.
+    #[must_use]
+    pub fn first_of(session: u64) -> Self {
+        Self::new(session, "".into())
+    }
 }
 
 /// What ends the possession of a lock, beside its release.

@@ -35,9 +35,12 @@ fn list(NodeArgs { node, json }: &NodeArgs) -> Result<ExitCode> {
 }
 
 fn show(all: &[Json], mut out: &mut dyn Write) -> io::Result<()> {
+    // A client of an edge is behind the edge's session.
     let row = |lock: &Json| {
         let of = |name: &str| plain(&lock[name]);
-        [of("name"), of("client"), of("number"), of("scope"), of("since"), of("waiting")]
+        let via = lock["via"].as_str().map(|via| format!("{via}/")).unwrap_or_default();
+        let client = format!("{via}{}", of("client"));
+        [of("name"), client, of("number"), of("scope"), of("since"), of("waiting"), of("upstream")]
     };
     let head = [
         ("lock", Align::Left),
@@ -46,6 +49,7 @@ fn show(all: &[Json], mut out: &mut dyn Write) -> io::Result<()> {
         ("scope", Align::Left),
         ("since", Align::Left),
         ("waiting", Align::Right),
+        ("upstream", Align::Left),
     ];
     write(head, &all.iter().map(row).collect::<Vec<_>>(), &mut out)
 }
@@ -63,14 +67,16 @@ mod tests {
     fn they_are_shown_in_a_table() {
         let all = [
             json!({ "name": "plant/writer", "client": "c1", "scope": "session", "number": 41, "since": "2026-11-20T09:36:00Z", "waiting": 2 }),
+            json!({ "name": "plant/w", "client": "c2", "via": "edge-north", "number": 42, "waiting": 0, "upstream": "west" }),
             json!({ "name": "plant/x", "waiting": 1 }),
         ];
         let mut out = Vec::new();
         show(&all, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[0], ["lock", "client", "number", "scope", "since", "waiting"]);
+        assert_eq!(lines[0], ["lock", "client", "number", "scope", "since", "waiting", "upstream"]);
         assert_eq!(lines[1], ["plant/writer", "c1", "41", "session", "2026-11-20T09:36:00Z", "2"]);
-        assert_eq!(lines[2], ["plant/x", "1"]);
+        assert_eq!(lines[2], ["plant/w", "edge-north/c2", "42", "0", "west"]);
+        assert_eq!(lines[3], ["plant/x", "1"]);
     }
 }

@@ -289,7 +289,8 @@ impl Desk {
                 | PublishOutcome::Unknown
                 | PublishOutcome::Dropped
                 | PublishOutcome::Expired
-                | PublishOutcome::TooLarge => Ok(outcome),
+                | PublishOutcome::TooLarge
+                | PublishOutcome::Unsent => Ok(outcome),
             })),
             Some(Waiter::Request(key)) => {
                 let error = match outcome {
@@ -298,6 +299,7 @@ impl Desk {
                     PublishOutcome::Unknown => MqttError::Unknown,
                     PublishOutcome::Dropped | PublishOutcome::Expired => MqttError::Full,
                     PublishOutcome::TooLarge => MqttError::TooLarge,
+                    PublishOutcome::Unsent => MqttError::Closed,
                 };
                 if let Some(answer) = self.requests.remove(&key) {
                     let _ = answer.send(Err(error));

@@ -312,6 +312,7 @@ fn outcome(outcome: PublishOutcome) -> Result<ReasonCode, MqttError> {
         PublishOutcome::Unknown => Err(MqttError::Unknown),
         PublishOutcome::Dropped | PublishOutcome::Expired => Err(MqttError::Full),
         PublishOutcome::TooLarge => Err(MqttError::TooLarge),
+        PublishOutcome::Unsent => Err(MqttError::Closed),
     }
 }
 

@@ -122,7 +122,11 @@ impl Outbox {
                 last.filter(|_| reason == ReasonCode::PayloadFormatInvalid && !marked.is_whole)
             }
             // It never went out; what came after it was told against it.
-            PublishOutcome::Unknown | PublishOutcome::Dropped | PublishOutcome::Expired | PublishOutcome::TooLarge => {
+            PublishOutcome::Unknown
+            | PublishOutcome::Dropped
+            | PublishOutcome::Expired
+            | PublishOutcome::TooLarge
+            | PublishOutcome::Unsent => {
                 let _ = self.sender.handle_refused(&marked.topic, Some(marked.number));
                 None
             }

@@ -6,7 +6,7 @@ use super::upward::SpokenFor;
 use super::{ClientOwner, ConnectedClient};
 use crate::bus::conditions::LockCondition;
 use crate::bus::locks::{LockRequest, NO_REQUEST, refusal, right};
-use crate::bus::reasons;
+use crate::bus::{Bus, LockAsker, SESSION_BYTES_MAX, reasons};
 use crate::control::command::CommandResult;
 use std::sync::Arc;
 use tieline_access::Verb;
@@ -33,14 +33,24 @@ impl ClientOwner {
             return Taken::Refused(ReasonCode::NotAuthorized, reasons::LOCK.to_owned());
         }
         let reply = Reply::of(message, client, |topic| self.is_reserved(topic));
-        let owner = lock_owner(client, spoken_for);
         let bus = &mut *self.bus.borrow_mut();
-        match request {
-            Ok(request) if bus.is_of_upstream(request.name()) => {
-                reply.send(bus, now, refusal("elsewhere", reasons::LOCK_ABOVE));
+        let request = match request {
+            Ok(request) => request,
+            Err(detail) => {
+                reply.send(bus, now, CommandResult::malformed(detail).to_string());
+                return Taken::Done;
             }
-            Ok(request) => bus.lock(now, &request, owner, reply.awaited()),
-            Err(detail) => reply.send(bus, now, CommandResult::malformed(detail).to_string()),
+        };
+        if spoken_for.is_some_and(|spoken_for| spoken_for.session().len() > SESSION_BYTES_MAX) {
+            reply.send(bus, now, refusal("limit", reasons::LOCK_FAR));
+            return Taken::Done;
+        }
+        match bus.upstream_of_lock(request.name()) {
+            Some(up) => {
+                let asker = self.lock_asker(client, bus, spoken_for);
+                bus.lock_above(now, up, (&request, asker), (reply.clone().awaited(), reply.awaited()));
+            }
+            None => bus.lock(now, &request, lock_owner(client, spoken_for), reply.awaited()),
         }
         Taken::Done
     }
@@ -56,16 +66,41 @@ impl ClientOwner {
         if conditions.is_empty() {
             return Ok(());
         }
-        if !conditions.iter().all(|lock| self.may(client, now, spoken_for, Verb::Publish, &right(&lock.name))) {
-            return Err((ReasonCode::NotAuthorized, reasons::LOCK.to_owned()));
+        self.may_use_locks(client, now, conditions, spoken_for)?;
+        if conditions.iter().any(|lock| self.bus.borrow().upstream_of_lock(&lock.name).is_some()) {
+            return Err((ReasonCode::ImplementationSpecificError, reasons::LOCK_ELSEWHERE.to_owned()));
         }
         let checked = self.bus.borrow_mut().check_locks(&lock_owner(client, spoken_for), conditions);
         checked.map_err(|not_held| (ReasonCode::ImplementationSpecificError, not_held.to_string()))
+    }
+
+    /// Whether a client may use the locks that a message names.
+    pub(super) fn may_use_locks(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        conditions: &[LockCondition],
+        spoken_for: Option<&SpokenFor>,
+    ) -> Result<(), (ReasonCode, String)> {
+        if !conditions.iter().all(|lock| self.may(client, now, spoken_for, Verb::Publish, &right(&lock.name))) {
+            return Err((ReasonCode::NotAuthorized, reasons::LOCK.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Who asks for a lock of the upstream: the client, or the one for which it asks, each as its user.
+    pub(super) fn lock_asker(&self, client: &ConnectedClient, bus: &Bus, spoken_for: Option<&SpokenFor>) -> LockAsker {
+        let user = spoken_for.and_then(SpokenFor::checked_user).map(str::to_owned);
+        LockAsker { owner: lock_owner(client, spoken_for), user: user.or_else(|| self.authentication.user_on(bus)) }
     }
 }
 
 /// Who has the locks that a client acquires: what an edge acquires for its clients is of each of them.
 fn lock_owner(client: &ConnectedClient, spoken_for: Option<&SpokenFor>) -> LockOwner {
-    let name = spoken_for.map_or_else(|| Arc::clone(&client.name), |spoken_for| spoken_for.client().into());
-    LockOwner { session: client.number, client: name }
+    let Some(spoken_for) = spoken_for else { return LockOwner::new(client.number, Arc::clone(&client.name)) };
+    LockOwner {
+        within: spoken_for.session().into(),
+        via: Some(Arc::clone(&client.name)),
+        ..LockOwner::new(client.number, spoken_for.client().into())
+    }
 }

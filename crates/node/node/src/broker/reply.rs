@@ -29,7 +29,7 @@ pub fn command(bus: &SharedBus, now: Now, client: &ConnectedClient, (topic, mess
 }
 
 /// Where an answer goes: the response topic, with the correlation data of the request (MQTT 5.0 section 4.10).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reply {
     topic: Option<Topic>,
     /// The session that asked, where the answer is for it alone.

@@ -3,10 +3,11 @@
 use super::messages::Taken;
 use super::reply::Reply;
 use super::{ClientOwner, ConnectedClient};
+use crate::bus::conditions::LockCondition;
 use crate::bus::reasons;
-use crate::bus::upward::{SPEAK_PREFIX, Ticket, own_words, speak_for};
+use crate::bus::upward::{OwnWords, SPEAK_PREFIX, Ticket, own_words, speak_for, topic_of};
 use crate::bus::{Asked, Bus, LastWill, Question, Unanswered, is_marked};
-use crate::control::command::CommandResult;
+use crate::control::command::{CommandResult, REQUEST_PREFIX};
 use crate::control::{Call, holder_of};
 use bytes::Bytes;
 use tieline_access::Verb;
@@ -20,6 +21,8 @@ pub(super) struct SpokenFor {
     user: Option<String>,
     /// The edge's client, or the name that a program gives itself.
     client: String,
+    /// The client's session, as the edge tells its sessions apart.
+    session: String,
     /// Whether users have to show who they are here. Where they do not, the names tell holders apart, and nothing else.
     is_checked: bool,
 }
@@ -39,9 +42,19 @@ impl SpokenFor {
         &self.client
     }
 
+    /// The session of the edge's client.
+    pub(super) fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// The user, where users have to show who they are.
+    pub(super) fn checked_user(&self) -> Option<&str> {
+        self.user.as_deref().filter(|_| self.is_checked)
+    }
+
     /// Whether its user may read a topic.
     pub(super) fn may_read(&self, bus: &Bus, topic: &str) -> bool {
-        let Self { user: Some(user), client, is_checked: true } = self else { return true };
+        let Self { user: Some(user), client, is_checked: true, .. } = self else { return true };
         bus.guard().is_some_and(|guard| guard.user_may(user, client, Verb::Read, topic))
     }
 }
@@ -60,7 +73,7 @@ impl ClientOwner {
         if message.properties.is_empty() {
             return Ok(None);
         }
-        let Some((user, of)) = own_words(message) else { return Ok(None) };
+        let Some(OwnWords { user, client: of, session }) = own_words(message) else { return Ok(None) };
         let is_checked = self.authentication.user(&self.bus).is_some();
         if let (true, Some(user)) = (is_checked, &user) {
             let right = format!("{SPEAK_PREFIX}{user}");
@@ -68,7 +81,7 @@ impl ClientOwner {
                 return Err(Taken::Refused(ReasonCode::NotAuthorized, reasons::SPEAK.to_owned()));
             }
         }
-        Ok(Some(SpokenFor { user, client: of, is_checked }))
+        Ok(Some(SpokenFor { user, client: of, session, is_checked }))
     }
 
     /// Who asks for what a message asks. What an edge asks for another does not end with the edge's session.
@@ -126,7 +139,7 @@ impl ClientOwner {
         if !self.authentication.may(&self.bus, now, &client.name, verb, topic) {
             return false;
         }
-        let Some(SpokenFor { user: Some(user), client: of, is_checked: true }) = spoken_for else { return true };
+        let Some(SpokenFor { user: Some(user), client: of, is_checked: true, .. }) = spoken_for else { return true };
         let may = |bus: &Bus| bus.guard().is_some_and(|guard| guard.user_may(user, of, verb, topic));
         if may(&self.bus.borrow()) {
             return true;
@@ -147,6 +160,29 @@ impl ClientOwner {
         will
     }
 
+    /// The session with the upstream by which a message goes that depends on locks: that of the locks. None where it depends on
+    /// none: then it goes as its topic does.
+    fn way_of_locks(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        (topic, locks): (&str, &[LockCondition]),
+        spoken_for: Option<&SpokenFor>,
+    ) -> Result<Option<usize>, (ReasonCode, String)> {
+        if locks.is_empty() {
+            return Ok(None);
+        }
+        let because = |words: &str| Err((ReasonCode::ImplementationSpecificError, words.to_owned()));
+        if topic.starts_with(REQUEST_PREFIX) {
+            return because(reasons::LOCK_COMMAND);
+        }
+        self.may_use_locks(client, now, locks, spoken_for)?;
+        let bus = self.bus.borrow();
+        let up = bus.upstream_of_lock(topic);
+        let is_there = |lock: &LockCondition| bus.upstream_of_lock(&lock.name) == up;
+        if locks.iter().all(is_there) { Ok(up) } else { because(reasons::LOCK_ELSEWHERE) }
+    }
+
     /// Sends a message of a client to the upstream, which the client may publish as far as this node knows.
     pub(super) fn take_upward(
         &self,
@@ -156,23 +192,27 @@ impl ClientOwner {
         spoken_for: Option<&SpokenFor>,
     ) -> Taken {
         let PublishRequest { mut message, qos, packet_id, retain, .. } = request;
-        // The upstream checks those of values. It knows nothing of the locks of this client.
-        match self.conditions(client, now, &message, spoken_for) {
-            Ok(conditions) if conditions.locks.is_empty() => {}
-            Ok(_) => return Taken::Refused(ReasonCode::ImplementationSpecificError, reasons::LOCK_ABOVE.to_owned()),
+        let conditions = match self.conditions(client, now, &message, spoken_for) {
+            Ok(conditions) => conditions,
             Err((reason, words)) => return Taken::Refused(reason, words),
-        }
+        };
         debug_assert!(!is_marked(&message.properties), "it was rebuilt");
+        let up = match self.way_of_locks(client, now, (&message.topic, &conditions.locks), spoken_for) {
+            Ok(up) => up,
+            Err((reason, words)) => return Taken::Refused(reason, words),
+        };
         let mut bus = self.bus.borrow_mut();
         let user = self.authentication.user_on(&bus);
         match (spoken_for.filter(|spoken_for| spoken_for.is_checked), &user) {
+            _ if up.is_some() => self.lock_asker(client, &bus, spoken_for).speak(&mut message),
             (Some(SpokenFor { user: Some(user), client, .. }), _) => speak_for(&mut message, user, client),
             (_, Some(user)) => speak_for(&mut message, user, &client.name),
             (_, None) => {}
         }
         let (key, number) = (client.key, client.number);
         let ticket = packet_id.map_or(Ticket::Nobody, |packet_id| Ticket::Client { key, number, packet_id });
-        match bus.publish_up(now, message, qos, retain, ticket) {
+        let up = up.or_else(|| bus.upstream_of(topic_of(&message)));
+        match bus.publish_up_by(now, up, (message, qos, retain), ticket) {
             Ok(()) if qos == Qos::AtMostOnce => Taken::Done,
             Ok(()) => Taken::Later,
             Err((reason, words)) => Taken::Refused(reason, words),

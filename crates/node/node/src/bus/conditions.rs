@@ -69,6 +69,20 @@ pub fn write(conditions: &[Condition]) -> Properties {
     told.collect()
 }
 
+/// Properties with the names of locks as another node has them; none where one has no name there.
+#[must_use]
+pub fn with_locks(properties: &Properties, there: impl Fn(&str) -> Option<String>) -> Option<Properties> {
+    let other = |property| match property {
+        Property::UserProperty((name, value)) if *name == *LOCK => {
+            let (lock, number) = value.split_at(value.find('#').unwrap_or(value.len()));
+            let value = format!("{}{number}", there(lock)?);
+            Some(Property::UserProperty((name, Text::truncated(&value))))
+        }
+        property => Some(property),
+    };
+    properties.iter().map(other).collect()
+}
+
 fn version(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{VERSION} is {text:?}, expected the version of a value, as in \"41\""))
 }

@@ -133,7 +133,7 @@ fn name_of(text: &str) -> Result<Topic, String> {
     name.ok_or_else(|| format!("lock is {text:?}, expected a name like a topic, without +, # and a $ at its beginning"))
 }
 
-const fn word_of(scope: LockScope) -> &'static str {
+pub(super) const fn word_of(scope: LockScope) -> &'static str {
     match scope {
         LockScope::Session => "session",
         LockScope::Connection => "connection",
@@ -154,12 +154,16 @@ fn refused(reason: &'static str, detail: String) -> String {
 }
 
 /// A lock as it is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockSeen {
     /// Its name.
     pub name: String,
     /// The client that has it; none while the number of the acquisition is written to the disk.
     pub client: Option<String>,
+    /// The session of the edge by which it has it, where it is no client of this node.
+    pub via: Option<String>,
+    /// The upstream whose lock it is; none where it is this node's own.
+    pub upstream: Option<String>,
     /// What ends it.
     pub scope: Option<&'static str>,
     /// The number of the acquisition.
@@ -168,6 +172,14 @@ pub struct LockSeen {
     pub since: Option<Timestamp>,
     /// How many wait for it.
     pub waiting: usize,
+}
+
+impl LockSeen {
+    /// One has it.
+    pub(super) fn hold(&mut self, owner: &LockOwner, scope: LockScope, number: u64, since: Timestamp) {
+        (self.client, self.via) = (Some(owner.client.to_string()), owner.via.as_deref().map(str::to_owned));
+        (self.scope, self.number, self.since) = (Some(word_of(scope)), Some(number), Some(since));
+    }
 }
 
 impl Bus {
@@ -205,6 +217,7 @@ impl Bus {
         if !self.locks.is_empty() && self.locks.end_session(self.shard.now(), number) {
             self.work.notify_one();
         }
+        self.end_locks_above(number, |_| true);
     }
 
     /// A session has lost its connection, or has another one: the same of the locks of the connection.
@@ -212,11 +225,15 @@ impl Bus {
         if !self.locks.is_empty() && self.locks.end_connection(self.shard.now(), number) {
             self.work.notify_one();
         }
+        self.end_locks_above(number, |scope| scope == LockScope::Connection);
     }
 
     /// Takes a lock away from the session that has it; false where none has. `line` says who does.
     pub fn revoke_lock(&mut self, now: Now, name: &str, line: AuditLine) -> bool {
-        let is_held = self.locks.revoke(now, name);
+        let is_held = match self.upstream_of_lock(name) {
+            Some(up) => self.revoke_lock_above(now, up, name),
+            None => self.locks.revoke(now, name),
+        };
         if is_held {
             self.commands.note(line);
             self.work.notify_one();
@@ -266,18 +283,23 @@ impl Bus {
         Locks::counters(&self.locks)
     }
 
-    /// Locks by name, those behind a name, at most so many.
+    /// Locks by name, those behind a name, at most so many: of this node, and those of upstreams that clients of this node have.
     #[must_use]
     pub fn list_locks(&self, after: Option<&str>, limit: usize) -> Vec<LockSeen> {
-        let seen = self.locks.list(after).take(limit).map(|view| LockSeen {
+        let own = self.locks.list(after).take(limit).map(|view| LockSeen {
             name: view.name.to_owned(),
             client: view.owner.map(|owner| owner.client.to_string()),
+            via: view.owner.and_then(|owner| owner.via.as_deref()).map(str::to_owned),
+            upstream: None,
             scope: view.scope.map(word_of),
             number: view.number,
             since: view.since,
             waiting: view.waiting,
         });
-        seen.collect()
+        let mut seen: Vec<LockSeen> = own.chain(self.list_locks_above(after).take(limit)).collect();
+        seen.sort_by(|one, other| one.name.cmp(&other.name));
+        seen.truncate(limit);
+        seen
     }
 }
 

@@ -11,11 +11,12 @@
 
 mod said;
 mod shown;
+mod values;
 
 pub use self::said::MirrorSeen;
-use self::shown::{Shown, ShownTopics};
+use self::shown::ShownTopics;
 use super::apply::Origin;
-use super::asks::Step;
+use super::locks_above::LocksAbove;
 use super::questions::Questions;
 use super::state::Bus;
 use super::upward::Tickets;
@@ -25,9 +26,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Body, Filter, Instant, Now, Point, Quality, Timestamp, Topic, Update};
-use tieline_mqtt::{Message, Qos};
-use tieline_topics::{Asking, Change, TopicId, View, Wants};
+use tieline_core::{Filter, Instant, Now, Timestamp};
+use tieline_topics::{Asking, View, Wants};
 use tokio::sync::mpsc::error::TrySendError;
 
 /// How soon a busy thread is told again what is wanted.
@@ -66,6 +66,10 @@ pub struct Mirror {
     pub(super) tickets: Tickets,
     /// What it was asked.
     pub(super) questions: Questions,
+    /// Its locks that clients of this node have or wait for.
+    pub(super) locks: LocksAbove,
+    /// The connection with it.
+    pub(super) connection: u64,
 }
 
 /// What came of the upstream's values.
@@ -81,6 +85,8 @@ pub struct MirrorCounts {
     pub full: u64,
     /// Messages that went upward, and how many of them were refused or had no answer.
     pub upward: (u64, u64),
+    /// Its locks that clients of this node have, those that they wait for, and those that were lost with the link.
+    pub locks: (usize, usize, u64),
 }
 
 impl Mirror {
@@ -105,6 +111,8 @@ impl Mirror {
             counts: MirrorCounts::default(),
             tickets: Tickets::default(),
             questions: Questions::default(),
+            locks: LocksAbove::default(),
+            connection: 0,
         };
         config.keep_here().fold(mirror, |mut mirror, filter| {
             mirror.want(&filter);
@@ -150,6 +158,11 @@ impl Mirror {
         }
     }
 
+    /// What it is called here.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether the upstream has let this node in.
     pub(super) const fn is_up(&self) -> bool {
         self.link.is_up()
@@ -179,12 +192,14 @@ impl Mirror {
 
     fn counts(&self) -> MirrorCounts {
         let (topics, away) = self.shown.counts();
-        MirrorCounts { topics, away, upward: (self.tickets.sent, self.tickets.refused), ..self.counts }
+        let upward = (self.tickets.sent, self.tickets.refused);
+        MirrorCounts { topics, away, upward, locks: self.locks.counts(), ..self.counts }
     }
 
     fn timeout(&self, now: Instant) -> Option<Instant> {
         let untold = (!self.untold.is_empty()).then(|| now + UNTOLD_EVERY);
-        [self.wants.timeout(), untold, self.questions.timeout()].into_iter().flatten().min()
+        let due = [self.wants.timeout(), untold, self.questions.timeout(), self.locks.timeout()];
+        due.into_iter().flatten().min()
     }
 }
 
@@ -221,6 +236,18 @@ impl Bus {
     pub fn upstream_of(&self, topic: &str) -> Option<usize> {
         let up = self.mirrors.iter().position(|mirror| mirror.selects(topic))?;
         (!self.is_reserved(topic) && !self.derives(topic)).then_some(up)
+    }
+
+    /// Whose a lock is, if it is an upstream's, as the topic of its name would be. All locks of an upstream are of one session
+    /// with it, and what depends on them goes the same way.
+    #[must_use]
+    pub fn upstream_of_lock(&self, name: &str) -> Option<usize> {
+        let has = |mirror: &Mirror| {
+            mirror.prefix.there(name).is_some() && mirror.topics.iter().any(|filter| filter.matches(name))
+        };
+        // The last of the sessions with an upstream is the one that has all of its topics.
+        let up = self.mirrors.iter().rposition(has)?;
+        (!self.is_reserved(name) && !self.derives(name)).then_some(up)
     }
 
     /// Whether a topic is an upstream's.
@@ -297,6 +324,7 @@ impl Bus {
             }
             mirror.tell_untold();
             self.end_late_questions(now, up);
+            self.give_back_locks(now, up);
             if has_ended {
                 self.work_through(up, Self::remove_unwanted);
             }
@@ -315,13 +343,22 @@ impl Bus {
                     self.show((now, up), topic, body, (Some(message), origin), retain);
                 }
                 EdgeNews::Link(state) => self.link_changed(now, up, state),
+                EdgeNews::Connected(number) => {
+                    if let Some(mirror) = self.mirrors.get_mut(up) {
+                        mirror.connection = number;
+                    }
+                }
                 EdgeNews::Removed(topic) => self.removed_above(now, up, &topic),
                 EdgeNews::Again => self.comes_again(up),
                 EdgeNews::CaughtUp => self.caught_up(up),
                 EdgeNews::Nodes(nodes) => self.publish_nodes(now, up, nodes),
                 EdgeNews::Refused(filter, why) => self.filter_refused(up, filter, why),
                 EdgeNews::Answer { ticket, refused } => self.answered_above(now, (up, ticket), refused),
-                EdgeNews::Reply { request, payload } => self.answered_question((up, request), Ok(payload)),
+                EdgeNews::Reply { request, payload } => {
+                    if !self.lock_answered(now, (up, request), &payload) {
+                        self.answered_question((up, request), Ok(payload));
+                    }
+                }
             }
         }
         self.work.notify_one();
@@ -342,149 +379,24 @@ impl Bus {
         if mirror.link.name() != state.name() {
             mirror.since = now.utc;
         }
+        let is_connected = state.is_connected();
         mirror.link = state;
         if is_lost {
             mirror.shown.doubt();
             mirror.refused.clear();
         }
         self.publish_link(now, up);
+        if is_lost || !is_connected {
+            self.lose_locks(now, up, is_connected);
+        }
         if is_lost {
             self.end_questions(up);
             self.work_through(up, Self::mark_away);
         }
     }
-
-    /// A value or a message of the upstream: to all who have subscribed to it here.
-    fn show(
-        &mut self,
-        (now, up): (Now, usize),
-        topic: Topic,
-        body: Body,
-        (message, origin): (Option<Box<Message>>, Origin<'_>),
-        retain: bool,
-    ) {
-        let is_own = self.upstream_of(&topic) != Some(up);
-        let is_known = !retain || self.tree.get(&topic).is_some();
-        let Some(mirror) = self.mirrors.get_mut(up) else { return };
-        if is_own {
-            mirror.counts.own += u64::from(!mirror.comes_beside(&topic));
-            return;
-        }
-        // What was on its way when it was no longer asked for.
-        if !is_known && !mirror.wants.asks_for(&topic) {
-            return;
-        }
-        let message = message.map(|message| *message);
-        let message = message.unwrap_or_else(|| Message::new(topic.clone(), body.to_payload(), now.mono));
-        let update = Update { topic, body };
-        match &update.body {
-            Body::Point(_) => self.record_node(now, &update),
-            Body::Published(_) | Body::Opaque(_) => drop(self.recorder.record(now, &update, None)),
-        }
-        self.pass_on((now, up), message, (update, origin), retain);
-    }
-
-    /// Applies what the upstream says. It is not kept over a restart: the upstream says it again.
-    fn pass_on(
-        &mut self,
-        (now, up): (Now, usize),
-        message: Message,
-        (update, origin): (Update, Origin<'_>),
-        retain: bool,
-    ) {
-        let Update { topic, body } = update;
-        let applied = self.apply_from(now, message, &body, (Qos::AtLeastOnce, retain), origin);
-        let Some(mirror) = self.mirrors.get_mut(up) else { return };
-        match applied.map(|applied| (applied.change, applied.topic)) {
-            Ok((Change::Stored, id)) => mirror.shown.show(id, &topic),
-            Ok((Change::Cleared, id)) => mirror.shown.forget(id),
-            Ok((Change::Passed, _)) => {}
-            Err(_) => mirror.counts.full += 1,
-        }
-    }
-
-    /// The upstream has removed a value and published no message: nor is one published here.
-    fn removed_above(&mut self, now: Now, up: usize, topic: &Topic) {
-        let (Some(id), Some(mirror)) = (self.tree.find(topic), self.mirrors.get_mut(up)) else { return };
-        if mirror.shown.has(id, topic) {
-            mirror.shown.forget(id);
-            self.remove_value(now, topic);
-        }
-    }
-
-    /// All that the upstream has comes once more.
-    fn comes_again(&mut self, up: usize) {
-        if let Some(mirror) = self.mirrors.get_mut(up) {
-            mirror.shown.doubt();
-        }
-    }
-
-    /// Works through all values of an upstream, a slice a turn.
-    fn work_through(&mut self, up: usize, mut step: impl FnMut(&mut Self, (Now, usize), TopicId, Shown) + 'static) {
-        let mut at = 0;
-        let ask = move |bus: &mut Self, now| {
-            let Some(mirror) = bus.mirrors.get(up) else { return Step::Done };
-            let (some, next) = mirror.shown.slice(at, STEP);
-            for (id, shown) in some {
-                // The number may be another topic's by now.
-                let is_there = bus.tree.view(id).is_some_and(|view| *view.topic == shown.topic);
-                if is_there {
-                    step(bus, (now, up), id, shown);
-                } else if let Some(mirror) = bus.mirrors.get_mut(up) {
-                    mirror.shown.forget(id);
-                }
-            }
-            let Some(next) = next else { return Step::Done };
-            at = next;
-            Step::Again
-        };
-        self.ask_on(&USER.into(), Box::new(ask));
-    }
-
-    /// All that the upstream has has come again: what has not is there no more.
-    fn caught_up(&mut self, up: usize) {
-        let Some(doubts) = self.mirrors.get(up).map(|mirror| mirror.shown.doubts()) else { return };
-        self.work_through(up, move |bus, (now, up), id, shown| {
-            let Some(mirror) = bus.mirrors.get_mut(up) else { return };
-            if mirror.shown.doubts() == doubts && mirror.shown.is_late(&shown) {
-                mirror.shown.forget(id);
-                bus.apply_node(now, shown.topic, Body::empty(), true);
-            }
-        });
-    }
-
-    /// Removes a value that nobody asks for any more.
-    fn remove_unwanted(&mut self, (now, up): (Now, usize), id: TopicId, shown: Shown) {
-        let Some(mirror) = self.mirrors.get_mut(up) else { return };
-        if !mirror.wants.asks_for(&shown.topic) {
-            mirror.shown.forget(id);
-            self.remove_value(now, &shown.topic);
-        }
-    }
-
-    /// Marks a value that did not come again since the link was lost.
-    fn mark_away(&mut self, (now, up): (Now, usize), id: TopicId, shown: Shown) {
-        let is_late = self.mirrors.get(up).is_some_and(|mirror| mirror.shown.is_late(&shown));
-        let Some(view) = self.tree.view(id).filter(|_| is_late) else { return };
-        let point = match view.body {
-            Body::Point(point) => point.clone(),
-            // Of what states no quality, none can be changed.
-            Body::Published(point) if point.stated_quality().is_some() => point.point(view.time),
-            Body::Published(_) | Body::Opaque(_) => return,
-        };
-        if point.quality.contains(Quality::AWAY) {
-            return;
-        }
-        let point = Point { quality: point.quality.with(Quality::AWAY), ..point };
-        // It is a value more here, and none more there.
-        let version = self.tree.version_told(&view);
-        self.deltas.leap(id);
-        let update = Update { topic: shown.topic, body: Body::Point(point) };
-        self.record_node(now, &update);
-        self.apply_node(now, update.topic, update.body, true);
-        self.tree.adopt(id, version);
-    }
 }
 
+#[cfg(test)]
+mod lock_tests;
 #[cfg(test)]
 mod tests;

@@ -43,6 +43,7 @@ mod lag;
 pub mod ledger;
 mod live;
 pub mod locks;
+mod locks_above;
 mod mirror;
 #[cfg(test)]
 mod outages;
@@ -92,7 +93,8 @@ pub use handle::{AskError, BusHandle, BusInput, Incoming, Stopped};
 pub use kept_limits::KeptLimits;
 pub use lag::{Lag, SessionOrder};
 pub use live::{LiveFeed, LiveMessage, WAITING_MAX as LIVE_WAITING_MAX};
-pub use mirror::{Mirror, MirrorSeen};
+pub use locks_above::{LockAsker, SESSION_BYTES_MAX};
+pub use mirror::{Mirror, MirrorCounts, MirrorSeen};
 pub use put::PutError;
 pub use questions::{OfSeveralNodes, Question, Unanswered};
 pub use receipts::Receipt;

@@ -71,6 +71,11 @@ impl std::fmt::Debug for Questions {
 }
 
 impl Questions {
+    /// Another message is a request, whose answer goes there.
+    pub(super) fn wait(&mut self, now: Now, number: u64, answer: QuestionAnswer) {
+        self.waiting.insert(number, (now.mono + ANSWER_WITHIN, answer));
+    }
+
     /// When the oldest has waited for long enough: all wait equally long.
     pub(super) fn timeout(&self) -> Option<Instant> {
         self.waiting.first_key_value().map(|(_, (until, _))| *until)
@@ -142,9 +147,7 @@ impl Bus {
             let refusal = (ReasonCode::QuotaExceeded, reasons::UPSTREAM_BUSY.to_owned());
             return answer(self, Err(Unanswered { refusal, may_be_done: false }));
         }
-        let correlation = Binary::new(number.to_be_bytes().to_vec()).map(Property::CorrelationData);
-        let response = Property::ResponseTopic(Text::truncated(ANSWER_TOPIC));
-        let properties: Properties = std::iter::once(response).chain(correlation).collect();
+        let properties = answered_as(number);
         let mut message = Message { topic, payload, properties, received: now.mono };
         match (user, client) {
             (Some(user), client) => speak_for(&mut message, &user, &client.unwrap_or_default()),
@@ -155,7 +158,7 @@ impl Bus {
             return answer(self, Err(Unanswered { refusal, may_be_done: false }));
         }
         if let Some(mirror) = self.mirrors.get_mut(up) {
-            mirror.questions.waiting.insert(number, (now.mono + ANSWER_WITHIN, answer));
+            mirror.questions.wait(now, number, answer);
         }
         self.work.notify_one();
     }
@@ -187,6 +190,13 @@ impl Bus {
             answer(self, Err(Unanswered { refusal, may_be_done: true }));
         }
     }
+}
+
+/// What a request says of its answer: it goes to this node alone, and names the request.
+pub(super) fn answered_as(number: u64) -> Properties {
+    let correlation = Binary::new(number.to_be_bytes().to_vec()).map(Property::CorrelationData);
+    let response = Property::ResponseTopic(Text::truncated(ANSWER_TOPIC));
+    std::iter::once(response).chain(correlation).collect()
 }
 
 fn is_unknown_task(answer: &[u8]) -> bool {

@@ -26,9 +26,18 @@ pub const MARKED_REQUEST: &str = "delta: not of topics that begin with $";
 pub const SPEAK: &str = "the user may not publish for others: that is the right to publish to $for/ and their names";
 /// A lock is not for this user.
 pub const LOCK: &str = "the user may not use this lock: that is the right to publish to $locks/ and its name";
-/// A lock of another node.
-pub const LOCK_ABOVE: &str =
-    "this lock is of the upstream, as the topic of its name is: acquire it there, and publish there what depends on it";
+/// A lock of another node than the topic.
+pub const LOCK_ELSEWHERE: &str = "the lock and the topic are of different nodes: use a lock whose name is one of the topics of the node that has this topic";
+/// A command that depends on a lock.
+pub const LOCK_COMMAND: &str = "a command cannot depend on a lock";
+/// A lock of the upstream, while there is no connection with it.
+pub const LOCK_AWAY: &str = "the upstream of this lock is away: nothing was acquired";
+/// The same of one that a client had.
+pub const LOCK_LOST: &str = "the connection to the upstream of this lock was lost, and the lock with it";
+/// As many locks of an upstream as a node keeps for its clients.
+pub const LOCKS_ABOVE: &str = "this node has or waits for 16,384 locks of the upstream, as many as it may";
+/// A lock through too many edges.
+pub const LOCK_FAR: &str = "the request comes through too many edges";
 /// There is no connection to the upstream.
 pub const UPSTREAM_AWAY: &str = "the upstream is away, and this topic is its own: nothing was published";
 /// Too much waits for the upstream.

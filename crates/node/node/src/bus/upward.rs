@@ -1,6 +1,8 @@
 //! Messages of an edge's clients to topics of the upstream: they are not applied here. The upstream takes them or not, its answer is
 //! the client's, and the value comes back to all who have subscribed.
 
+use super::conditions::with_locks;
+use super::mirror::Mirror;
 use super::questions::{Unanswered, payload_there};
 use super::reasons;
 use super::state::{Bus, Subscriber};
@@ -17,6 +19,8 @@ use tokio::sync::oneshot;
 /// The user property that says for which user an edge publishes, and that for which of its clients.
 pub const FOR_USER: &str = "tieline-for";
 pub const FOR_CLIENT: &str = "tieline-for-client";
+/// The user property that says which session of the edge a lock is for: no other session of the edge has the same.
+pub const FOR_SESSION: &str = "tieline-for-session";
 /// The right to speak for a user is that to publish to this topic with the user's name behind it.
 pub const SPEAK_PREFIX: &str = "$for/";
 /// Messages that wait for answers of the upstream.
@@ -41,6 +45,8 @@ pub enum Ticket {
     Call(oneshot::Sender<Result<(), UpwardRefusal>>),
     /// Who asks, if the upstream does not take the question; its answer comes by itself.
     Question,
+    /// The same for a request for a lock.
+    Lock,
     /// Nobody.
     Nobody,
 }
@@ -55,16 +61,45 @@ pub struct Tickets {
     pub(super) refused: u64,
 }
 
-/// A message without what says for whom it was published: the user, and the client.
+/// What a message says of whom it is published for.
+#[derive(Debug)]
+pub struct OwnWords {
+    /// The user; none where the edge knows none.
+    pub user: Option<String>,
+    /// The client.
+    pub client: String,
+    /// The client's session, as the edge tells its sessions apart; empty where it does not say.
+    pub session: String,
+}
+
+/// A message without what says for whom it was published, which is this.
 #[must_use]
-pub fn own_words(message: &mut Message) -> Option<(Option<String>, String)> {
-    let [user, client] = [FOR_USER, FOR_CLIENT].map(|name| message.properties.own_property(name).map(str::to_owned));
-    if user.is_none() && client.is_none() {
+pub fn own_words(message: &mut Message) -> Option<OwnWords> {
+    let names = [FOR_USER, FOR_CLIENT, FOR_SESSION];
+    let [user, client, session] = names.map(|name| message.properties.own_property(name).map(str::to_owned));
+    if user.is_none() && client.is_none() && session.is_none() {
         return None;
     }
-    let client = client.unwrap_or_default();
-    message.properties = message.properties.without_user_property(FOR_USER).without_user_property(FOR_CLIENT);
-    Some((user, client))
+    for name in names {
+        message.properties = message.properties.without_user_property(name);
+    }
+    Some(OwnWords { user, client: client.unwrap_or_default(), session: session.unwrap_or_default() })
+}
+
+/// A message that says for which session it is published, too.
+pub fn speak_for_session(message: &mut Message, user: Option<&str>, client: &str, session: &str) {
+    match user {
+        Some(user) => speak_for(message, user, client),
+        None => speak_for_client(message, client),
+    }
+    let pair = Property::UserProperty((Text::truncated(FOR_SESSION), Text::truncated(session)));
+    message.properties = message.properties.with(&pair);
+}
+
+/// The topic that a message is for: its own, or that of the point that it commands.
+#[must_use]
+pub fn topic_of(message: &Message) -> &str {
+    message.topic.strip_prefix(REQUEST_PREFIX).unwrap_or(&message.topic)
 }
 
 /// A message with what says for whom it is published.
@@ -88,6 +123,7 @@ fn message_there(prefix: &TopicPrefix, message: Message) -> Option<Message> {
     let Message { topic, payload, properties, received } = message;
     let answered = properties.response_topic().and_then(|to| Topic::new(prefix.there(&to)?).ok());
     let properties = answered.map_or_else(|| properties.clone(), |to| with_response_topic(&properties, &to));
+    let properties = with_locks(&properties, |lock| prefix.there(lock).map(str::to_owned))?;
     let (topic, payload) = match topic.strip_prefix(REQUEST_PREFIX) {
         Some(point) => (format!("{REQUEST_PREFIX}{}", prefix.there(point)?), payload_there(prefix, &topic, payload)),
         None => (prefix.there(&topic)?.to_owned(), payload),
@@ -108,8 +144,21 @@ impl Bus {
         retain: bool,
         ticket: Ticket,
     ) -> Result<(), UpwardRefusal> {
-        let topic = message.topic.strip_prefix(REQUEST_PREFIX).unwrap_or(&message.topic);
-        let up = self.upstream_of(topic);
+        let up = self.upstream_of(topic_of(&message));
+        self.publish_up_by(now, up, (message, qos, retain), ticket)
+    }
+
+    /// The same over one of the sessions with its upstream.
+    ///
+    /// # Errors
+    /// As of [`Bus::publish_up`].
+    pub fn publish_up_by(
+        &mut self,
+        now: Now,
+        up: Option<usize>,
+        (message, qos, retain): (Message, Qos, bool),
+        ticket: Ticket,
+    ) -> Result<(), UpwardRefusal> {
         let prefix = up.and_then(|up| self.mirrors.get(up)).map(|mirror| &mirror.prefix);
         let there = prefix.and_then(|prefix| message_there(prefix, message));
         match up.zip(there) {
@@ -128,24 +177,36 @@ impl Bus {
     ) -> Result<(), UpwardRefusal> {
         // The answer may come to a topic that was subscribed just now.
         self.ask_upstream(now);
+        let is_up = self.mirrors.get(up).is_some_and(Mirror::is_up);
+        if !is_up {
+            return Err((ReasonCode::ImplementationSpecificError, reasons::UPSTREAM_AWAY.to_owned()));
+        }
+        self.hand_up(up, (message, qos, retain), ticket).map(drop)
+    }
+
+    /// Gives a message to the session with the upstream; the number by which its answer names it.
+    pub(super) fn hand_up(
+        &mut self,
+        up: usize,
+        (message, qos, retain): (Message, Qos, bool),
+        ticket: Ticket,
+    ) -> Result<u64, UpwardRefusal> {
         let Some(mirror) = self.mirrors.get_mut(up) else {
             return Err((ReasonCode::ImplementationSpecificError, reasons::UPSTREAM_AWAY.to_owned()));
         };
-        if !mirror.is_up() {
-            return Err((ReasonCode::ImplementationSpecificError, reasons::UPSTREAM_AWAY.to_owned()));
-        }
         let full = || (ReasonCode::QuotaExceeded, reasons::UPSTREAM_BUSY.to_owned());
         if mirror.is_behind() || mirror.tickets.waiting.len() >= TICKETS_MAX {
             return Err(full());
         }
         mirror.tickets.last += 1;
         let number = mirror.tickets.last;
-        let input = EdgeInput::Publish { ticket: number, message: Box::new(message), qos, retain };
+        let connection = mirror.connection;
+        let input = EdgeInput::Publish { ticket: number, message: Box::new(message), qos, retain, connection };
         match mirror.handle.inputs.try_send(input) {
             Ok(()) => {
                 mirror.tickets.sent += 1;
                 mirror.tickets.waiting.insert(number, ticket);
-                Ok(())
+                Ok(number)
             }
             Err(TrySendError::Full(_) | TrySendError::Closed(_)) => Err(full()),
         }
@@ -163,6 +224,11 @@ impl Bus {
                     // The upstream refuses requests for other reasons; this one is of a message without an answer.
                     let may_be_done = refusal.0 == ReasonCode::ImplementationSpecificError;
                     self.answered_question((up, ticket), Err(Unanswered { refusal, may_be_done }));
+                }
+            }
+            Ticket::Lock => {
+                if let Some((reason, words)) = refused {
+                    self.lock_not_asked((up, ticket), reason, words);
                 }
             }
             Ticket::Call(answer) => drop(answer.send(refused.map_or(Ok(()), Err))),

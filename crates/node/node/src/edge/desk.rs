@@ -1,12 +1,11 @@
 //! What the session at the upstream says, and what it is told.
 
-use super::ANSWER_TOPIC;
 use super::chain::{Chain, NODES_TOPIC};
 use super::inbox::Inbox;
+use super::received::{is_marked, publish_of, read, resync};
+use super::{ANSWER_TOPIC, RELEASE_TOPIC};
 use super::{EdgeCounters, EdgeInput, EdgeLink, EdgeNews, LinkState};
 use crate::config::TopicPrefix;
-use bytes::Bytes;
-use core::num::NonZeroU16;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -14,8 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Body, Filter, Now, Topic};
 use tieline_delta::{
-    CAUGHT_UP, CAUGHT_UP_TOPIC, Codecs, Event, MARK, PROPERTY, Publish, RESYNC_TOPIC, ReadyDelta, Receiver,
-    ReceiverLimits, VERSION, is_mark,
+    CAUGHT_UP, CAUGHT_UP_TOPIC, Codecs, Event, MARK, PROPERTY, ReadyDelta, Receiver, ReceiverLimits, VERSION,
 };
 use tieline_mqtt::{
     ClientEnd, ClientEvent, ClientSession, Message, PacketId, Properties, Property, PublishOutcome, Qos, ReasonCode,
@@ -62,6 +60,8 @@ pub struct Desk {
     upstream: String,
     /// Whether the session was let in.
     is_connected: bool,
+    /// Connections that were let in: the number of the present one.
+    connection: u64,
     /// Times that all last values were asked for.
     asked_all: u64,
     /// Why the connection has ended, or did not come about.
@@ -90,6 +90,7 @@ impl Desk {
             tickets: HashMap::new(),
             upstream: String::new(),
             is_connected: false,
+            connection: 0,
             asked_all: 0,
             why: String::new(),
         }
@@ -113,9 +114,9 @@ impl Desk {
                         self.end(session, &filter);
                     }
                 }
-                EdgeInput::Publish { ticket, message, qos, retain } => {
+                EdgeInput::Publish { ticket, message, qos, retain, connection } => {
                     self.ask(session, &std::mem::take(&mut fresh));
-                    self.publish(session, ticket, *message, (qos, retain));
+                    self.publish(session, (ticket, connection), *message, (qos, retain));
                 }
             }
         }
@@ -212,8 +213,16 @@ impl Desk {
         }
     }
 
-    fn publish(&mut self, session: &Upward, ticket: u64, message: Message, (qos, retain): (Qos, bool)) {
-        let token = match self.is_up() {
+    fn publish(
+        &mut self,
+        session: &Upward,
+        (ticket, connection): (u64, u64),
+        message: Message,
+        (qos, retain): (Qos, bool),
+    ) {
+        // Locks are given back in a circle, too: nobody else gets them before.
+        let goes = self.is_up() || (self.is_connected && *message.topic == *RELEASE_TOPIC);
+        let token = match goes && connection == self.connection && session.look(|m| m.is_open()) {
             true => session.with(|m, _| m.publish(message, qos, retain)).ok(),
             false => None,
         };
@@ -230,6 +239,8 @@ impl Desk {
 
     fn connected(&mut self, session: &Upward) {
         self.is_connected = true;
+        self.connection += 1;
+        self.tell(EdgeNews::Connected(self.connection));
         EdgeCounters::add(&self.counters.connected, 1);
         tracing::info!(
             name = self.name,
@@ -326,6 +337,7 @@ impl Desk {
             }
             PublishOutcome::Answered(_) => None,
             PublishOutcome::Unknown => because(unspecific, MAYBE),
+            PublishOutcome::Unsent => because(unspecific, AWAY),
             PublishOutcome::Dropped => because(ReasonCode::QuotaExceeded, "too much waits for the upstream"),
             PublishOutcome::Expired => because(unspecific, "the message has expired on its way to the upstream"),
             PublishOutcome::TooLarge => because(unspecific, "the message is larger than the upstream takes"),
@@ -427,30 +439,6 @@ pub fn with_response_topic(properties: &Properties, to: &Topic) -> Properties {
 
 fn receiver() -> Receiver {
     Receiver::new(Codecs::built_in(), ReceiverLimits::default()).passing_on()
-}
-
-/// The value of a payload. One that came plain shares the bytes of its packet, which is not kept.
-fn read(bytes: Bytes, is_delta: bool) -> Body {
-    let bytes = if is_delta { bytes } else { Bytes::copy_from_slice(&bytes) };
-    Body::read(bytes)
-}
-
-fn is_marked(received: &Received) -> bool {
-    received.message.properties.own_properties().any(|own| own.is(PROPERTY) && is_mark(PROPERTY, own.value()))
-}
-
-fn publish_of(received: &Received) -> Publish<'_> {
-    let Message { topic, payload, .. } = &received.message;
-    let is_marked = is_marked(received);
-    let version = if is_marked { received.message.properties.own_property(VERSION) } else { None };
-    let version = version.and_then(|version| version.parse().ok());
-    Publish { topic, alias: received.alias.map(NonZeroU16::get), is_marked, payload, version }
-}
-
-/// The request for a topic's whole value.
-fn resync(topic: &Topic, now: Now) -> Option<Message> {
-    let to = Topic::new(RESYNC_TOPIC).ok()?;
-    Some(Message::new(to, topic.as_str().as_bytes().to_vec(), now.mono))
 }
 
 /// Where the session's events arrive.

@@ -102,6 +102,7 @@ impl Inbox {
                     }
                 }
                 EdgeNews::Link(_)
+                | EdgeNews::Connected(_)
                 | EdgeNews::Again
                 | EdgeNews::CaughtUp
                 | EdgeNews::Nodes(_)
@@ -129,6 +130,7 @@ fn size(news: &EdgeNews) -> usize {
             EdgeNews::Message { message, .. } => message.payload.len(),
             EdgeNews::Reply { payload, .. } => payload.len(),
             EdgeNews::Link(_)
+            | EdgeNews::Connected(_)
             | EdgeNews::Again
             | EdgeNews::CaughtUp
             | EdgeNews::Nodes(_)

@@ -151,6 +151,8 @@ fn session_config(link: &EdgeLink) -> ClientConfig {
         answer_timeout: half,
         topic_alias_max: u16::MAX,
         user_properties: window.into_iter().collect(),
+        // What was asked of one session is not asked of the next: a command would come late, and a lock would be nobody's.
+        forgets_unsent: true,
         ..ClientConfig::default()
     }
 }

@@ -16,6 +16,7 @@ mod chain;
 mod desk;
 mod inbox;
 mod link;
+mod received;
 mod way;
 
 pub use chain::{NODES_TOPIC, Nodes, node_of};
@@ -37,6 +38,8 @@ use tokio::sync::mpsc;
 /// Answers to what has this response topic go to the client that asked, and to nobody else. It needs no subscription, and no
 /// right.
 pub const ANSWER_TOPIC: &str = "$tieline/answer";
+/// Where a lock is given back.
+pub const RELEASE_TOPIC: &str = "$locks/release";
 /// Inputs that may wait for the thread.
 const INPUTS_MAX: usize = 1024;
 
@@ -57,6 +60,8 @@ pub enum EdgeInput {
         qos: Qos,
         /// Whether it is to be its topic's value.
         retain: bool,
+        /// The connection over which it goes, as [`EdgeNews::Connected`] numbered it: over no later one.
+        connection: u64,
     },
 }
 
@@ -65,6 +70,8 @@ pub enum EdgeInput {
 pub enum EdgeNews {
     /// How the link is.
     Link(LinkState),
+    /// The upstream has let this node in, by the connection with this number.
+    Connected(u64),
     /// A topic's value; an empty one removes it.
     Value {
         /// Whose.
@@ -191,6 +198,12 @@ impl LinkState {
             Self::Circle { .. } => 2,
             Self::Away { .. } => 3,
         }
+    }
+
+    /// Whether this node has a session at the upstream.
+    #[must_use]
+    pub const fn is_connected(&self) -> bool {
+        matches!(self, Self::Up { .. } | Self::Circle { .. })
     }
 
     /// Whether values come.

@@ -1,37 +1,19 @@
 //! The upstreams of an edge in `/v1/status`, `/healthz` and `/metrics`.
 
 use super::status::Seen;
-use crate::bus::MirrorSeen;
+use crate::bus::{MirrorCounts, MirrorSeen};
 use crate::edge::{EdgeCounters, LinkState};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tieline_service::exposition::Exposition;
 
-/// The links of an edge to its upstreams
+/// The links of an edge to its upstreams: `up` only while all have let this node in, else as the one that needs attention most
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "Edge")]
 pub(super) struct EdgeShown {
-    /// `up` only while all upstreams have let this node in; else the state of the one that needs attention most
-    #[schemars(extend("enum" = LinkState::NAMES))]
-    state: &'static str,
-    /// Its address that is connected, or was tried last; empty before the first attempt has ended
-    upstream: String,
-    /// Why it is not up
-    why: String,
-    /// When its state began
-    #[schemars(extend("format" = "date-time"))]
-    since: String,
-    /// Filters that clients of this node have, of all upstreams
-    filters: usize,
-    /// Filters that are subscribed at upstreams
-    asked: usize,
-    /// Topics that have values of upstreams
-    topics: usize,
-    /// Of these, values from before the link was lost
-    away: usize,
-    /// Filters that upstreams refuse
-    refused: Vec<RefusedShown>,
+    #[serde(flatten)]
+    all: LinkShown,
     /// Each upstream, in the order of the configuration
     upstreams: Vec<UpstreamShown>,
 }
@@ -44,7 +26,14 @@ struct UpstreamShown {
     name: String,
     /// What its topics begin with here; empty where they have the same names
     prefix: String,
-    /// `up` only while it has let this node in
+    #[serde(flatten)]
+    link: LinkShown,
+}
+
+/// A link, or all together
+#[derive(Clone, JsonSchema, Serialize)]
+struct LinkShown {
+    /// `up` only while the upstream has let this node in
     #[schemars(extend("enum" = LinkState::NAMES))]
     state: &'static str,
     /// The address that is connected, or was tried last; empty before the first attempt has ended
@@ -56,13 +45,13 @@ struct UpstreamShown {
     since: String,
     /// Filters that clients of this node have
     filters: usize,
-    /// Filters that are subscribed there
+    /// Filters that are subscribed at the upstream
     asked: usize,
-    /// Topics that have values of it
+    /// Topics that have values of the upstream
     topics: usize,
     /// Of these, values from before the link was lost
     away: usize,
-    /// Filters that it refuses
+    /// Filters that the upstream refuses
     refused: Vec<RefusedShown>,
 }
 
@@ -76,25 +65,27 @@ struct RefusedShown {
 impl EdgeShown {
     /// None of a node that is no edge.
     pub(super) fn of(seen: &[MirrorSeen]) -> Option<Self> {
-        let worst = UpstreamShown::of(seen.iter().max_by_key(|mirror| mirror.link.0.gravity())?);
-        let upstreams: Vec<UpstreamShown> = seen.iter().map(UpstreamShown::of).collect();
-        let sum = |of: fn(&UpstreamShown) -> usize| upstreams.iter().map(of).sum();
-        Some(Self {
-            state: worst.state,
-            upstream: worst.upstream,
-            why: worst.why,
-            since: worst.since,
-            filters: sum(|shown| shown.filters),
-            asked: sum(|shown| shown.asked),
-            topics: sum(|shown| shown.topics),
-            away: sum(|shown| shown.away),
-            refused: upstreams.iter().flat_map(|shown| shown.refused.clone()).collect(),
-            upstreams,
-        })
+        let worst = LinkShown::of(seen.iter().max_by_key(|mirror| mirror.link.0.gravity())?);
+        let links: Vec<LinkShown> = seen.iter().map(LinkShown::of).collect();
+        let sum = |of: fn(&LinkShown) -> usize| links.iter().map(of).sum();
+        let all = LinkShown {
+            filters: sum(|link| link.filters),
+            asked: sum(|link| link.asked),
+            topics: sum(|link| link.topics),
+            away: sum(|link| link.away),
+            refused: links.iter().flat_map(|link| link.refused.clone()).collect(),
+            ..worst
+        };
+        let upstreams = seen.iter().zip(links).map(|(seen, link)| UpstreamShown {
+            name: seen.name.to_string(),
+            prefix: seen.prefix.clone(),
+            link,
+        });
+        Some(Self { all, upstreams: upstreams.collect() })
     }
 }
 
-impl UpstreamShown {
+impl LinkShown {
     fn of(seen: &MirrorSeen) -> Self {
         let (link, since) = &seen.link;
         let (upstream, why) = match link {
@@ -105,8 +96,6 @@ impl UpstreamShown {
         };
         let refused = seen.refused.iter();
         Self {
-            name: seen.name.to_string(),
-            prefix: seen.prefix.clone(),
             state: link.name(),
             upstream,
             why,
@@ -180,8 +169,16 @@ pub(super) fn metrics(e: &mut Exposition, seen: &Seen) {
     of_each(("tieline_edge_refused_total", full, "counter"), &|m| m.counts.full);
     let upward = "Messages of clients that went to the upstream.";
     of_each(("tieline_edge_upward_total", upward, "counter"), &|m| m.counts.upward.0);
+    let lost = "Locks of the upstream that clients lost with the link.";
+    of_each(("tieline_edge_locks_lost_total", lost, "counter"), &|m| m.counts.locks.2);
     let words = "Of these, messages that the upstream refused or did not answer.";
     of_each(("tieline_edge_upward_refused_total", words, "counter"), &|m| m.counts.upward.1);
+    let locks = "tieline_edge_locks";
+    e.family(locks, "Locks of the upstream that clients of this node have (held) and wait for (waiting).", "gauge");
+    for MirrorSeen { name, counts: MirrorCounts { locks: (held, waiting, _), .. }, .. } in mirrors {
+        e.sample(locks, &[("upstream", &**name), ("state", "held")], *held);
+        e.sample(locks, &[("upstream", &**name), ("state", "waiting")], *waiting);
+    }
     counted(e, mirrors);
 }
 

@@ -33,9 +33,9 @@ pub struct LockList {
     /// The last lock of the page, where there are more
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
-    /// All locks that are held
+    /// All locks of this node that are held
     held: usize,
-    /// All requests that wait
+    /// All requests for locks of this node that wait
     waiting: usize,
 }
 
@@ -47,6 +47,12 @@ struct LockShown {
     /// The client that has it; absent while the number of its acquisition is written to the disk
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<String>,
+    /// The session of the edge by which it has it; absent of a client of this node
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<String>,
+    /// The upstream whose lock it is, on an edge: of its locks, only those that clients of the edge have or wait for are known
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
     /// What ends it, beside its release
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["session", "connection"]))]
@@ -58,7 +64,7 @@ struct LockShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     since: Option<String>,
-    /// Sessions that wait for it
+    /// Sessions that wait for it; of a lock of the upstream, those of this node
     waiting: usize,
 }
 
@@ -92,6 +98,8 @@ pub async fn list(
     let shown = seen.into_iter().map(|lock| LockShown {
         name: lock.name,
         client: lock.client,
+        via: lock.via,
+        upstream: lock.upstream,
         scope: lock.scope,
         number: lock.number,
         since: lock.since.map(|since| since.to_string()),

@@ -42,6 +42,8 @@ pub struct ClientConfig {
     pub pending_max: usize,
     /// Bytes that may wait, the same way.
     pub pending_bytes_max: usize,
+    /// Whether messages that were not sent when a connection ends are dropped, and not sent over the next one.
+    pub forgets_unsent: bool,
 }
 
 impl Default for ClientConfig {
@@ -63,6 +65,7 @@ impl Default for ClientConfig {
             in_flight_max: 256,
             pending_max: 10_000,
             pending_bytes_max: 16_777_216,
+            forgets_unsent: false,
         }
     }
 }
@@ -149,6 +152,8 @@ pub enum PublishOutcome {
     Expired,
     /// Not sent: larger than the server takes.
     TooLarge,
+    /// Not sent: the connection ended, and nothing is to be sent over the next one.
+    Unsent,
 }
 
 /// Why a connection is over.

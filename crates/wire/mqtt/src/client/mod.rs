@@ -325,6 +325,11 @@ impl Machine for ClientSession {
         if !kept {
             self.abandon();
         }
+        if self.config.forgets_unsent {
+            for token in self.outgoing.forget_pending() {
+                self.events.push_back(ClientEvent::Published { token, outcome: PublishOutcome::Unsent });
+            }
+        }
     }
 
     fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {

@@ -440,6 +440,12 @@ impl Outgoing {
         core::mem::take(&mut self.in_flight).into_iter().map(|f| f.token)
     }
 
+    /// Drops what was not sent: its tokens.
+    pub(crate) fn forget_pending(&mut self) -> impl Iterator<Item = u64> + use<> {
+        self.pending_bytes = 0;
+        core::mem::take(&mut self.pending).into_iter().map(|p| p.token)
+    }
+
     /// The session is gone: what another session may be sent in its place, with the tokens. What was sent with QoS 2
     /// may have arrived, and goes to nobody else ([MQTT-4.8.2-5]).
     pub(crate) fn undelivered(self) -> impl Iterator<Item = (u64, Delivery)> {

@@ -116,6 +116,22 @@ fn a_kept_session_sends_again_and_a_lost_one_says_so() {
 }
 
 #[test]
+fn what_was_not_sent_ends_with_the_connection_where_that_is_wanted() {
+    for forgets_unsent in [false, true] {
+        let mut client = open(ClientConfig { forgets_unsent, ..ClientConfig::default() }, ACCEPTED);
+        events(&mut client);
+        let token = publish(&mut client, Qos::AtLeastOnce);
+        client.handle_disconnected(Now::default());
+        let forgotten = ClientEvent::Published { token, outcome: PublishOutcome::Unsent };
+        assert_eq!(events(&mut client).contains(&forgotten), forgets_unsent);
+        client.handle_connected(Now::default());
+        sent(&mut client);
+        give(&mut client, ACCEPTED);
+        assert_eq!(sent(&mut client).is_empty(), forgets_unsent);
+    }
+}
+
+#[test]
 fn a_message_is_acknowledged_when_it_is_taken() {
     let mut client = open(ClientConfig::default(), ACCEPTED);
     events(&mut client);

@@ -2,18 +2,19 @@ use super::said::STATE_TOPIC;
 use super::*;
 use crate::bus::alone::alone;
 use crate::edge::NODES_TOPIC;
-use tieline_mqtt::Property;
+use tieline_core::{Body, Topic};
+use tieline_mqtt::{Message, Property, Qos};
 use tieline_topics::{Options, SubscriberId};
 use tokio::sync::mpsc;
 
 const LINGER: Duration = Duration::from_secs(10);
 
-struct Edge {
-    bus: Bus,
-    now: Now,
-    inputs: Vec<mpsc::Receiver<EdgeInput>>,
+pub(super) struct Edge {
+    pub(super) bus: Bus,
+    pub(super) now: Now,
+    pub(super) inputs: Vec<mpsc::Receiver<EdgeInput>>,
     /// The upstream that has news, and is asked.
-    up: usize,
+    pub(super) up: usize,
     _rest: Box<dyn std::any::Any>,
 }
 
@@ -23,7 +24,7 @@ impl Edge {
         Self::of(&format!("[edge]\nupstream='mqtt://core'\ntopics=['{topics}']\n{keep}"))
     }
 
-    fn of(config: &str) -> Self {
+    pub(super) fn of(config: &str) -> Self {
         let (mut bus, rest) = alone();
         let config = crate::config::from_text("t.toml", config, std::path::Path::new(".")).unwrap().edge.unwrap();
         let sockets = Arc::default();
@@ -38,7 +39,7 @@ impl Edge {
         Self { bus, now, inputs: all, up: 0, _rest: Box::new(rest) }
     }
 
-    fn seen(&self) -> MirrorSeen {
+    pub(super) fn seen(&self) -> MirrorSeen {
         self.bus.mirrors_seen().remove(self.up)
     }
 
@@ -47,7 +48,7 @@ impl Edge {
     }
 
     /// What the thread is told to ask for, after some seconds.
-    fn asked(&mut self, after_s: u64) -> String {
+    pub(super) fn asked(&mut self, after_s: u64) -> String {
         self.now.mono = self.now.mono + Duration::from_secs(after_s);
         self.bus.ask_upstream(self.now);
         self.work();
@@ -66,7 +67,7 @@ impl Edge {
         }
     }
 
-    fn news(&mut self, news: EdgeNews) {
+    pub(super) fn news(&mut self, news: EdgeNews) {
         self.bus.handle_edge(self.now, EdgeReport { upstream: self.up, news: vec![news] });
     }
 
@@ -85,7 +86,7 @@ impl Edge {
         (self.bus.tree().version_told(&view), self.bus.is_present(&view))
     }
 
-    fn link(&mut self, is_up: bool) {
+    pub(super) fn link(&mut self, is_up: bool) {
         let upstream = "mqtt://core:1883".to_owned();
         let away = || LinkState::Away { upstream: upstream.clone(), why: "it was lost".to_owned() };
         self.news(EdgeNews::Link(if is_up { LinkState::Up { upstream: upstream.clone() } } else { away() }));
