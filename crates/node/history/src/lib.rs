@@ -56,7 +56,7 @@ pub use feed::{JournalFeed, JournalPlace, JournalWatch};
 pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding, RESTORED_SITE, SITES_FOLDER, note_restored};
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Noted, Receipt};
-pub use replicate::{Placed, ReplicaFile, ReplicaKind, Replicate, Replication};
+pub use replicate::{Placed, ReplicaFile, ReplicaKind, Replicate, Replication, Withheld};
 pub use running::RunningInstant;
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
 pub use store::{ByRules, Deleted, Deletion, Migration, Retention, Rule, Stage, StoreError};

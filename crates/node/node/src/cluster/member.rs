@@ -12,27 +12,26 @@ mod asking;
 mod following;
 
 use super::board::{ClusterRole, LeaderSeen};
-use super::commits::Commit;
+use super::commits::{Commit, Waiting};
 use super::parts::{TERM, place};
 use super::places::Places;
 use super::replica::Replica;
 use super::{ClusterEvent, ClusterOrder, ClusterParts};
 use crate::sites::connect::connect;
 use bytes::Bytes;
-use following::{changed, read, taken};
+use following::{changed, read, taken, written};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use tieline_fabric::{Fabric, FabricError, Leases, Log, Reader};
 use tieline_net::Shard;
 use tieline_relay::{
     AppendError, Last, Lead, LeadEvent, LeadLimits, Lease, LeaseError, Writer, WriterEvent, WriterLimits,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// How soon what failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -93,9 +92,13 @@ struct Member {
     begun: Option<(u64, u64)>,
     commits: Option<mpsc::UnboundedReceiver<Commit>>,
     /// Parts that the writer has not taken.
-    backlog: VecDeque<(Bytes, Option<SyncSender<u64>>)>,
+    backlog: VecDeque<(Bytes, Option<Waiting>)>,
     /// Records that the writer took, and that wait: which, and who waits.
-    waiting: VecDeque<(u64, SyncSender<u64>)>,
+    waiting: VecDeque<(u64, Waiting)>,
+    /// Places of records that the log has, which wait until a file has an earlier one.
+    placed: VecDeque<(u64, Waiting)>,
+    /// Ends when that file has it.
+    held: Option<oneshot::Receiver<()>>,
     /// Parts that the writer took, and those that are acknowledged.
     given: u64,
     acknowledged: u64,
@@ -150,6 +153,8 @@ pub(super) async fn run(
         commits: None,
         backlog: VecDeque::new(),
         waiting: VecDeque::new(),
+        placed: VecDeque::new(),
+        held: None,
         given: 0,
         acknowledged: 0,
         sent_at: Instant::now(),
@@ -198,6 +203,7 @@ impl Member {
                     None => return tracing::error!("heartbeats are heard no longer: the member ends"),
                 },
                 Some(commit) = taken(&mut self.commits) => self.handle_commit(commit),
+                () = written(&mut self.held), if self.held.is_some() => self.place(),
                 entry = read(&mut self.reader, self.replica.as_ref()), if self.reader.is_some() => self.handle_entry(entry),
                 () = changed(self.applied.as_mut()) => {}
                 () = tokio::time::sleep(pause) => {}
@@ -259,8 +265,8 @@ impl Member {
         }
     }
 
-    fn handle_commit(&mut self, Commit { parts, done }: Commit) {
-        let mut done = Some(done);
+    fn handle_commit(&mut self, Commit { parts, waiting }: Commit) {
+        let mut done = Some(waiting);
         let count = parts.len();
         let last = |index: usize| index + 1 == count;
         let parts = parts.into_iter().enumerate();
@@ -279,11 +285,11 @@ impl Member {
             WriterEvent::Acknowledged { count, sequence } => {
                 self.lead.handle_acknowledged(now);
                 while self.waiting.front().is_some_and(|(number, _)| *number <= count) {
-                    let Some((number, done)) = self.waiting.pop_front() else { break };
-                    // Who has gone needs none.
-                    let _ = done.send(place(sequence, number - self.acknowledged - 1));
+                    let Some((number, waiting)) = self.waiting.pop_front() else { break };
+                    self.placed.push_back((place(sequence, number - self.acknowledged - 1), waiting));
                 }
                 self.acknowledged = count;
+                self.place();
                 let took = self.sent_at.elapsed();
                 self.parts.board.note(|seen| {
                     (seen.applied, seen.last, seen.append_time) = (sequence, sequence, took);
@@ -326,6 +332,17 @@ impl Member {
         }
     }
 
+    /// Tells the places of records, up to one that a file must have before the next is told.
+    fn place(&mut self) {
+        while self.held.is_none()
+            && let Some((place, waiting)) = self.placed.pop_front()
+        {
+            // Who has gone needs none.
+            let _ = waiting.done.send(place);
+            self.held = waiting.held;
+        }
+    }
+
     /// The node stops: nobody asks for [`ClusterOrder::Fail`] any more.
     fn stop(&mut self) {
         self.stops = true;
@@ -339,6 +356,8 @@ impl Member {
         self.commits = None;
         self.backlog.clear();
         self.waiting.clear();
+        self.placed.clear();
+        self.held = None;
     }
 
     fn show(&self) {

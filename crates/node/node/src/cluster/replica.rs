@@ -4,6 +4,7 @@
 use super::parts::{Joiner, Taken, place};
 use super::places::{LEDGER_FOLDER, Places};
 use super::{ClusterBoard, ClusterParts};
+use crate::control::audit::AuditCopy;
 use crate::control::state::{StateChange, StateFile};
 use crate::history::options_of;
 use crate::sites::StandbyMarks;
@@ -80,6 +81,7 @@ struct Folder {
     /// How far the sites of a centre are.
     marks: Option<StandbyMarks>,
     control: StateFile,
+    audit: AuditCopy,
     data: PathBuf,
     board: Arc<ClusterBoard>,
     joiner: Joiner,
@@ -108,9 +110,23 @@ impl Folder {
         let marks = of_centre.map(|history| StandbyMarks::open(&parts.folder, history, &source)).transpose()?;
         let (synced_at, joiner) = (Instant::now(), Joiner::default());
         let (control, data) = (StateFile::new(parts.folder.clone()), parts.folder.clone());
+        let audit = AuditCopy::new(parts.folder.clone(), parts.audit);
         let board = Arc::clone(&parts.board);
         Ok((
-            Self { ledger, places, begun: None, synced_at, source, history, marks, control, data, board, joiner },
+            Self {
+                ledger,
+                places,
+                begun: None,
+                synced_at,
+                source,
+                history,
+                marks,
+                control,
+                audit,
+                data,
+                board,
+                joiner,
+            },
             places,
         ))
     }
@@ -198,6 +214,7 @@ impl Folder {
             }
             // Without a history there is nothing that they change.
             ReplicaFile::Edits if self.history.is_none() => Ok(()),
+            ReplicaFile::Audit => self.audit.take(&record).map_err(|error| format!("audit log: {error}")),
             ReplicaFile::Edits => self.source.take_edit(&record).map_err(|error| error.to_string()),
         }
     }
