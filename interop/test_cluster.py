@@ -513,6 +513,26 @@ def test_a_command_is_carried_out_only_with_its_record_in_the_log(tmp_path, serv
         records(second)
 
 
+def test_members_are_seen_with_what_they_miss(tmp_path, server):
+    first, second = pair(tmp_path, server)
+    with first, second:
+        listed = lambda: {one["name"]: one for one in first.seen().get("members", [])}
+        until(lambda: listed().get("b", {}).get("role") == "standby", listed)
+        assert listed()["a"]["role"] == "leader" and listed()["a"]["lag"] == 0
+        until(lambda: listed()["b"].get("lag") == 0 and "behind_s" in listed()["b"], listed)
+        # A standby says the same of both.
+        until(lambda: {one["name"]: one["role"] for one in second.seen()["members"]} == {"a": "leader", "b": "standby"}, second.seen)
+        said = tieline("cluster", "--http", first.http).stdout
+        assert "standby" in said and "reference" in said, said
+        assert "b standby, lag" in tieline("status", "--http", first.http).stdout
+        assert 'tieline_cluster_member_lag{member="b"} 0' in first.metrics()
+        second.process.kill()
+        gone = until(lambda: listed()["b"]["role"] == "unknown" and listed()["b"], listed)
+        assert "lag" not in gone and "behind_s" not in gone and gone["heard_s"] >= 5, gone
+        assert 'tieline_cluster_member_lag{member="b"}' not in first.metrics()
+        assert "b unknown, lag unknown" in tieline("status", "--http", first.http).stdout
+
+
 def test_what_cannot_be_together_is_refused(tmp_path):
     table = '[node]\nname = "a"\n[fabric]\nservers = ["nats://127.0.0.1:4222"]\n[cluster]\nname = "core"\n'
     for more, said in (

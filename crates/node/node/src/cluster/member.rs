@@ -10,6 +10,7 @@
 
 mod asking;
 mod following;
+mod members;
 
 use super::board::{ClusterRole, LeaderSeen};
 use super::commits::{Commit, Waiting};
@@ -22,11 +23,12 @@ use bytes::Bytes;
 use following::{changed, read, taken, written};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use members::Told;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tieline_fabric::{Fabric, FabricError, Leases, Log, Reader};
+use tieline_fabric::{Fabric, FabricError, Leases, Log, Reader, Subscription};
 use tieline_net::Shard;
 use tieline_relay::{
     AppendError, Last, Lead, LeadEvent, LeadLimits, Lease, LeaseError, Writer, WriterEvent, WriterLimits,
@@ -103,6 +105,7 @@ struct Member {
     given: u64,
     acknowledged: u64,
     sent_at: Instant,
+    told: Told,
 }
 
 /// Runs a member until it is told to leave.
@@ -158,6 +161,7 @@ pub(super) async fn run(
         given: 0,
         acknowledged: 0,
         sent_at: Instant::now(),
+        told: Told::default(),
     };
     member.open();
     member.serve(&mut orders).await;
@@ -175,16 +179,12 @@ fn limits(parts: &ClusterParts) -> LeadLimits {
 
 impl Member {
     async fn serve(&mut self, orders: &mut mpsc::UnboundedReceiver<ClusterOrder>) {
-        let mut beats = loop {
-            match self.fabric.subscribe(&self.beat).await {
-                Ok(beats) => break beats,
-                Err(error) => tracing::warn!(%error, "heartbeats cannot be heard; it is tried again"),
-            }
-            tokio::time::sleep(RETRY).await;
-        };
+        let beats = self.beat.clone();
+        let (mut beats, mut members) = (self.hear(&beats).await, self.hear(&self.members_subject()).await);
         loop {
             self.drain().await;
             self.show();
+            self.tell().await;
             let pause = self.pause();
             tokio::select! {
                 order = orders.recv() => match order {
@@ -202,6 +202,7 @@ impl Member {
                     // The client makes its connection again by itself; a subscription that ends is the end of the client.
                     None => return tracing::error!("heartbeats are heard no longer: the member ends"),
                 },
+                Some(message) = members.next() => self.handle_member(&message),
                 Some(commit) = taken(&mut self.commits) => self.handle_commit(commit),
                 () = written(&mut self.held), if self.held.is_some() => self.place(),
                 entry = read(&mut self.reader, self.replica.as_ref()), if self.reader.is_some() => self.handle_entry(entry),
@@ -213,6 +214,17 @@ impl Member {
                 self.lead.handle_timeout(now);
             }
             self.writer.iter_mut().for_each(|writer| writer.handle_timeout(now));
+        }
+    }
+
+    /// Subscribes; tried until it is done.
+    async fn hear(&self, subject: &str) -> Subscription {
+        loop {
+            match self.fabric.subscribe(subject).await {
+                Ok(subscription) => return subscription,
+                Err(error) => tracing::warn!(%error, "other members cannot be heard; it is tried again"),
+            }
+            tokio::time::sleep(RETRY).await;
         }
     }
 

@@ -27,7 +27,7 @@ mod places;
 #[cfg(feature = "fabric")]
 mod replica;
 
-pub use board::{ClusterBoard, ClusterRole, ClusterSeen};
+pub use board::{ClusterBoard, ClusterRole, ClusterSeen, MemberSeen};
 
 use crate::config::{AuditConfig, ClusterConfig, Config, FabricConfig, HistoryConfig};
 use std::path::{Path, PathBuf};
