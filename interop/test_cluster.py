@@ -469,7 +469,7 @@ def test_the_audit_log_goes_on_at_the_next_leader(tmp_path, server):
             assert first.command(topic, value)["status"] == "success"
             first.process.kill()
             known = first
-            first = until(lambda: leading(set(others)), "another leads", 30)
+            first = until(lambda left=set(others): leading(left), "another leads", 30)
             values[value] = first.name
             known.again()
             others = [member for member in members if member is not first]
@@ -477,7 +477,7 @@ def test_the_audit_log_goes_on_at_the_next_leader(tmp_path, server):
                 other.wait_role("standby", lag=0, leader=first.name)
         shown = first.request("/v1/audit?limit=1000")[1]["entries"][::-1]
         # All members have the same lines.
-        until(lambda: all(texts(member) == texts(first) for member in others), lambda: [texts(member) for member in members])
+        until(lambda: len({tuple(texts(member)) for member in members}) == 1, lambda: [texts(member) for member in members])
         for member in members:
             found = records(member)
             assert found == shown
@@ -496,13 +496,12 @@ def texts(member):
 
 
 def test_a_command_is_carried_out_only_with_its_record_in_the_log(tmp_path, server):
-    """A leader that was stopped in the middle of a command: the next one knows of it, or the device never did."""
+    """Each command that was carried out is in the audit log of the next leader."""
     first, second = pair(tmp_path, server, "", SimulatedDevice("room", ROOM, poll="100ms"))
     with first, second:
         topic = "test/room/valve"
         until(lambda: first.get(topic), "the device is polled")
-        with socket.create_connection(("127.0.0.1", first.mqtt_port), timeout=15):
-            answers = [first.command(topic, value)["status"] for value in range(20, 30)]
+        answers = [first.command(topic, value)["status"] for value in range(20, 30)]
         first.process.kill()
         assert answers == ["success"] * 10
         second.wait_role("leader")
@@ -539,6 +538,7 @@ def test_what_cannot_be_together_is_refused(tmp_path):
         ("[site]\n", "[cluster] and [site]"),
         ('[edge]\nupstream = "127.0.0.1:1883"\n', "[cluster] and [edge]"),
         ('[mqtt]\ndurability = "memory"\n', "mqtt.durability"),
+        ('[history.database.m]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:8428/write"\n', "history.database.m"),
     ):
         config = tmp_path / "t.toml"
         config.write_text(table + more)

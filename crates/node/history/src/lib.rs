@@ -53,6 +53,7 @@ pub use columns::state_rows::States;
 pub use derived::{DerivedHandle, DerivedNews, DerivedParts, DerivedState, DerivedStatus, DerivedWriter};
 pub use edits::{EditError, EditLimits, TEXT_BYTES_MAX, WHY_BYTES_MAX};
 pub use feed::{JournalFeed, JournalPlace, JournalWatch};
+pub use forward::DatabaseKeeper;
 pub use forward::{DATABASES_FOLDER, DatabaseStatus, Forwarding, RESTORED_SITE, SITES_FOLDER, note_restored};
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Noted, Receipt};

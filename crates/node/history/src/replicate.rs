@@ -37,6 +37,8 @@ pub enum ReplicaFile {
     Edits,
     /// The audit log, `audit.jsonl`: further lines with their chain.
     Audit,
+    /// What a database is known by, `databases/NAME.core`, and up to which place no journal need keep what is there.
+    Databases,
 }
 
 /// A log that all members of a core have.
