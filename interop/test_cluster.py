@@ -445,12 +445,100 @@ def test_edits_of_the_history_go_on_at_the_next_leader(tmp_path, server):
         assert [row["v"] for row in first.history("plant/count")] == [0.1, 1, 2, 3]
 
 
+def records(member):
+    """The audit log of a member's folder, oldest first, and that its chain holds."""
+    done = tieline("access", "verify", member.data, "--json", check=False)
+    assert done.returncode == 0, (member.name, done.stdout, done.stderr)
+    files = sorted(member.data.glob("audit-*.jsonl")) + [member.data / "audit.jsonl"]
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def test_the_audit_log_goes_on_at_the_next_leader(tmp_path, server):
+    device = SimulatedDevice("room", ROOM, poll="100ms")
+    members = [Member(tmp_path, name, server, "", device) for name in "abc"]
+    first = until(lambda: leading(set(members)), "one leads", 30)
+    others = [member for member in members if member is not first]
+    for other in others:
+        other.wait_role("standby", leader=first.name)
+    with members[0], members[1], members[2]:
+        topic = "test/room/valve"
+        until(lambda: first.get(topic), "the device is polled")
+        values = {}
+        # Kill by kill: the command before it was answered, so its records are at both others.
+        for value in range(7, 9):
+            assert first.command(topic, value)["status"] == "success"
+            first.process.kill()
+            known = first
+            first = until(lambda left=set(others): leading(left), "another leads", 30)
+            values[value] = first.name
+            known.again()
+            others = [member for member in members if member is not first]
+            for other in others:
+                other.wait_role("standby", lag=0, leader=first.name)
+        shown = first.request("/v1/audit?limit=1000")[1]["entries"][::-1]
+        # All members have the same lines.
+        until(lambda: len({tuple(texts(member)) for member in members}) == 1, lambda: [texts(member) for member in members])
+        for member in members:
+            found = records(member)
+            assert found == shown
+            assert [line["id"] for line in found] == list(range(1, len(found) + 1)), found
+            leaders = [line["detail"] for line in found if line["phase"] == "leads"]
+            assert len(leaders) == 3 and all("leads core in term" in words for words in leaders), leaders
+            for value in values:
+                phases = {line["phase"] for line in found if line["topic"] == topic and line["value"] == str(value)}
+                assert {"requested", "sent"} <= phases, (value, found)
+
+
+def texts(member):
+    """The files of a member's audit log."""
+    files = sorted(member.data.glob("audit-*.jsonl")) + [member.data / "audit.jsonl"]
+    return [file.read_text() for file in files if file.exists()]
+
+
+def test_a_command_is_carried_out_only_with_its_record_in_the_log(tmp_path, server):
+    """Each command that was carried out is in the audit log of the next leader."""
+    first, second = pair(tmp_path, server, "", SimulatedDevice("room", ROOM, poll="100ms"))
+    with first, second:
+        topic = "test/room/valve"
+        until(lambda: first.get(topic), "the device is polled")
+        answers = [first.command(topic, value)["status"] for value in range(20, 30)]
+        first.process.kill()
+        assert answers == ["success"] * 10
+        second.wait_role("leader")
+        log = second.audit(topic)["entries"]
+        sent = {line["value"] for line in log if line["phase"] == "sent"}
+        assert {str(value) for value in range(20, 30)} <= sent, log
+        second.process.stop()
+        records(second)
+
+
+def test_members_are_seen_with_what_they_miss(tmp_path, server):
+    first, second = pair(tmp_path, server)
+    with first, second:
+        listed = lambda: {one["name"]: one for one in first.seen().get("members", [])}
+        until(lambda: listed().get("b", {}).get("role") == "standby", listed)
+        assert listed()["a"]["role"] == "leader" and listed()["a"]["lag"] == 0
+        until(lambda: listed()["b"].get("lag") == 0 and "behind_s" in listed()["b"], listed)
+        # A standby says the same of both.
+        until(lambda: {one["name"]: one["role"] for one in second.seen()["members"]} == {"a": "leader", "b": "standby"}, second.seen)
+        said = tieline("cluster", "--http", first.http).stdout
+        assert "standby" in said and "reference" in said, said
+        assert "b standby, lag" in tieline("status", "--http", first.http).stdout
+        assert 'tieline_cluster_member_lag{member="b"} 0' in first.metrics()
+        second.process.kill()
+        gone = until(lambda: listed()["b"]["role"] == "unknown" and listed()["b"], listed)
+        assert "lag" not in gone and "behind_s" not in gone and gone["heard_s"] >= 5, gone
+        assert 'tieline_cluster_member_lag{member="b"}' not in first.metrics()
+        assert "b unknown, lag unknown" in tieline("status", "--http", first.http).stdout
+
+
 def test_what_cannot_be_together_is_refused(tmp_path):
     table = '[node]\nname = "a"\n[fabric]\nservers = ["nats://127.0.0.1:4222"]\n[cluster]\nname = "core"\n'
     for more, said in (
         ("[site]\n", "[cluster] and [site]"),
         ('[edge]\nupstream = "127.0.0.1:1883"\n', "[cluster] and [edge]"),
         ('[mqtt]\ndurability = "memory"\n', "mqtt.durability"),
+        ('[history.database.m]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:8428/write"\n', "history.database.m"),
     ):
         config = tmp_path / "t.toml"
         config.write_text(table + more)

@@ -90,8 +90,23 @@ export interface Cluster {
   leader?: string;
   /** Messages of the log that this node does not have. */
   lag: number;
+  /** All members that were heard since the start of this node; none of older nodes. */
+  members?: ClusterMember[];
   /** What a person has to see to. */
   trouble: string;
+}
+
+/** A member of a core, as this node heard it. */
+export interface ClusterMember {
+  name: string;
+  /** `unknown` where it was not heard for 5 s. */
+  role: string;
+  term: number;
+  /** Messages of the log that it does not have; absent where that is not known. */
+  lag?: number;
+  /** Age in seconds of the oldest of them; absent where that is not known. */
+  behind_s?: number;
+  heard_s: number;
 }
 
 /** A link between nodes. */

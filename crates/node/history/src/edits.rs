@@ -9,7 +9,7 @@
 
 use crate::columns::{Cutoffs, folder_of};
 use crate::queue::lock;
-use crate::replicate::{ReplicaFile, ReplicaKind, Replicate};
+use crate::replicate::{ReplicaFile, Replicate, Withheld};
 use crate::store::Deletion;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -181,7 +181,7 @@ pub(crate) struct SharedEdits(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Held while an edit is made.
+    /// Withheld while an edit is made.
     file: Mutex<Option<EditFile>>,
     /// None before they were read.
     active: Mutex<Option<Arc<ActiveEdits>>>,
@@ -218,7 +218,9 @@ impl SharedEdits {
             check_room(file, active, &new.topic, limits).inspect_err(|_| {
                 self.0.refused.fetch_add(1, Ordering::Relaxed);
             })?;
-            let id = file.make(&new, |row| self.replicate(row))?;
+            let mut held = Withheld::default();
+            let id = file.make(&new, |row| self.replicate(row).map(|until| held = until))?;
+            drop(held);
             let record = EditRecord { id, edit: new, ended: None, is_erased: false };
             active.add(record.clone());
             Ok(record)
@@ -230,11 +232,10 @@ impl SharedEdits {
         *lock(&self.0.log) = log;
     }
 
-    fn replicate(&self, row: &str) -> Result<(), StoreError> {
-        let Some(log) = lock(&self.0.log).clone() else { return Ok(()) };
-        let kind = ReplicaKind::File { file: ReplicaFile::Edits, replaces: false };
+    fn replicate(&self, row: &str) -> Result<Withheld, StoreError> {
+        let Some(log) = lock(&self.0.log).clone() else { return Ok(Withheld::default()) };
         let failed = |message| StoreError::Files(StorageError { kind: StorageErrorKind::Io, message });
-        log.replicate(kind, row.as_bytes()).map(drop).map_err(failed)
+        log.replicate_file(ReplicaFile::Edits, false, row.as_bytes()).map_err(failed)
     }
 
     /// Takes the row of an edit that was made or ended elsewhere.
@@ -267,7 +268,9 @@ impl SharedEdits {
             if let Some(ended) = found.ended {
                 return Err(EditError::Over(id, ended));
             }
-            file.end(id, &end, |row| self.replicate(row))?;
+            let mut held = Withheld::default();
+            file.end(id, &end, |row| self.replicate(row).map(|until| held = until))?;
+            drop(held);
             let topic = found.edit.topic.clone();
             active.count -= active.topics.remove(&topic).map_or(0, |of| of.count);
             file.each_active(Some(&topic), |record| active.add(record))?;

@@ -1,5 +1,6 @@
 //! The log of a core with standbys: what a record of a journal is there before it is here.
 
+use std::any::Any;
 use std::sync::Arc;
 
 /// Which journal a record is for.
@@ -34,6 +35,10 @@ pub enum ReplicaFile {
     Sites,
     /// Edits of the history, `history/edits.db`: a row that was made or changed.
     Edits,
+    /// The audit log, `audit.jsonl`: further lines with their chain.
+    Audit,
+    /// What a database is known by, `databases/NAME.core`, and up to which place no journal need keep what is there.
+    Databases,
 }
 
 /// A log that all members of a core have.
@@ -43,6 +48,35 @@ pub trait Replicate: Send + Sync {
     /// # Errors
     /// This node does not lead any longer; in words.
     fn replicate(&self, kind: ReplicaKind, record: &[u8]) -> Result<u64, String>;
+
+    /// Appends a record of a file. A folder is as far as the places of its journals say, and a file has none: so no record behind this
+    /// one gets its place before what is returned is dropped, which is once the file has the record. The same thread must not append
+    /// another record before.
+    ///
+    /// # Errors
+    /// This node does not lead any longer; in words.
+    fn replicate_file(&self, file: ReplicaFile, replaces: bool, record: &[u8]) -> Result<Withheld, String> {
+        self.replicate(ReplicaKind::File { file, replaces }, record).map(|_| Withheld::default())
+    }
+
+    /// Whether this node may still lead. It does not wait.
+    fn leads(&self) -> bool {
+        true
+    }
+}
+
+/// What holds back the places of later records until it is dropped.
+#[derive(Debug, Default)]
+#[must_use = "the file must have the record before this is dropped"]
+pub struct Withheld {
+    _until: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Withheld {
+    /// One that is over when `until` is dropped.
+    pub fn until(until: impl Any + Send + Sync) -> Self {
+        Self { _until: Some(Box::new(until)) }
+    }
 }
 
 /// What a journal that is replicated needs.

@@ -3,7 +3,7 @@
 use crate::columns::reader::HistorySource;
 use crate::columns::{Columns, folder_of};
 use crate::feed::JournalFeed;
-use crate::forward::{DATABASES_FOLDER, ForwardNotes, Forwarder, Forwarding};
+use crate::forward::{DATABASES_FOLDER, DatabaseKeeper, ForwardNotes, Forwarder, Forwarding};
 use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
 use crate::queue::{Batch, Noted, Queue, Receipt};
@@ -175,6 +175,8 @@ pub struct HistoryWriter {
     /// Those that write to databases.
     forwarders: Vec<JoinHandle<()>>,
     close_patience: Duration,
+    /// The log of the core, and the place of the last record when the journal was opened.
+    replication: Replication,
 }
 
 impl HistoryWriter {
@@ -295,12 +297,12 @@ impl HistoryWriter {
             held_points: 0,
             retry_at: None,
             bytes: Vec::new(),
-            replication,
+            replication: replication.clone(),
             said_at: Instant::now(),
         };
         let handle = HistoryHandle { queue, board };
         let close_patience = options.close_patience;
-        let mut writer = Self { handle, threads: Vec::new(), forwarders: Vec::new(), close_patience };
+        let mut writer = Self { handle, threads: Vec::new(), forwarders: Vec::new(), close_patience, replication };
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let (queue, board) = (Arc::clone(&writer.handle.queue), Arc::clone(&writer.handle.board));
         writer.threads.push(named("history-journal").spawn(move || {
@@ -338,11 +340,18 @@ impl HistoryWriter {
         for (index, forwarding) in databases.into_iter().enumerate() {
             let name: String = format!("db-{}", forwarding.name).chars().take(15).collect();
             let folders = (source.data().join(JOURNAL_FOLDER), source.data().join(DATABASES_FOLDER));
-            let forwarder = Forwarder::new(forwarding, index, Arc::clone(board), folders, self.close_patience)?;
+            let parts = (Arc::clone(board), &self.replication);
+            let forwarder = Forwarder::new(forwarding, index, parts, folders, self.close_patience)?;
             board.note(|notes| notes.forwarders += 1);
             self.forwarders.push(thread::Builder::new().name(name).spawn(move || forwarder.run())?);
         }
         Ok(())
+    }
+
+    /// What the journal of a standby keeps for databases that the leader writes to. To be called once.
+    #[must_use]
+    pub fn keep_for(&self, source: &HistorySource, databases: Vec<String>) -> DatabaseKeeper {
+        DatabaseKeeper::new(Arc::clone(&self.handle.board), source.data().join(DATABASES_FOLDER), databases)
     }
 
     /// Another reader of the journal of `source`. `is_held`: what it wants is never given up; otherwise beyond

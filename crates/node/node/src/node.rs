@@ -47,7 +47,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::{Filter, Now, Timestamp};
 use tieline_derived::Series;
-use tieline_history::{DerivedHandle, DerivedParts, DerivedWriter, EditLimits, HistorySource, Replication};
+use tieline_history::{DerivedHandle, DerivedParts, DerivedWriter, EditLimits, HistorySource};
 use tieline_ledger::Image;
 use tieline_net::{Clock, Counters, ShardThread, SocketShards};
 use tieline_poll::DeviceState;
@@ -108,7 +108,7 @@ impl Node {
         let (edge, sites) =
             (EdgeParts::of(&config.edge, RandomState::new().hash_one(1)), JoinedParts::of(config, folder, &board));
         let Data { lock, audit, control, ledger, opened, image, wall, clock_owner, source, history, traces, positions } =
-            open_data(config, folder, (clock, &bus), sites.joined(), &leading.replication)?;
+            open_data(config, folder, (clock, &bus), sites.joined(), &leading)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let shards = worker_count(config.node.workers).min(config.devices.len());
         let change = DeviceTable::default().change_to(&config.devices, config.history.enabled, shards);
@@ -287,12 +287,13 @@ fn open_data(
     folder: &Path,
     (clock, bus): (Clock, &BusHandle),
     joined: Vec<Joined>,
-    replication: &Replication,
+    leading: &Leading,
 ) -> Result<Data, StartError> {
+    let replication = &leading.replication;
     let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
     let lock = FolderLock::take(folder).map_err(data)?;
     let control = state::load(folder).map_err(|error| data(error.to_string()))?;
-    let audit = AuditLog::start_replicated(folder, config.audit, replication.clone()).map_err(StartError::Thread)?;
+    let audit = AuditLog::start_replicated(folder, config.audit, leading.audit()).map_err(StartError::Thread)?;
     let (ledger, opened, image) =
         LedgerOwner::start(&config.mqtt, folder, clock, bus.clone(), replication.log.clone()).map_err(data)?;
     let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());

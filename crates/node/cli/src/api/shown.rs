@@ -63,6 +63,7 @@ pub(super) fn status(answer: &Json, out: Out<'_>) -> io::Result<()> {
     said.extend([
         ("centre", centre(answer)),
         ("cluster", leads(&answer["cluster"])),
+        ("", standbys(&answer["cluster"])),
         ("memory", bytes(&answer["process"]["memory_bytes"])),
         ("mqtt", plain(&answer["mqtt"])),
         ("http", plain(&answer["http"])),
@@ -141,6 +142,40 @@ fn leads(cluster: &Json) -> String {
     }
 }
 
+/// Members that do not lead, and how far each is.
+fn standbys(cluster: &Json) -> String {
+    let all = cluster["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let said = all.iter().filter(|member| member["role"] != "leader").map(|member| {
+        let lag = member["lag"].as_u64().map_or("lag unknown".to_owned(), |lag| format!("lag {lag}"));
+        let age = member["behind_s"].as_f64().map_or(String::new(), |seconds| format!(", {seconds:.1} s behind"));
+        format!("{} {}, {lag}{age}", plain(&member["name"]), plain(&member["role"]).replace('_', " "))
+    });
+    said.collect::<Vec<_>>().join("; ")
+}
+
+/// All members of a core, a line each.
+fn members(answer: &Json, mut out: Out<'_>) -> io::Result<()> {
+    let all = answer["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let known = |json: &Json, said: String| if json.is_null() { "unknown".to_owned() } else { said };
+    let row = |member: &Json| {
+        let lag = known(&member["lag"], plain(&member["lag"]));
+        let behind = known(&member["behind_s"], format!("{:.1} s", number(&member["behind_s"])));
+        let (role, heard) =
+            (plain(&member["role"]).replace('_', " "), format!("{:.0} s ago", number(&member["heard_s"])));
+        [plain(&member["name"]), role, plain(&member["term"]), lag, behind, heard, plain(&member["reference"])]
+    };
+    let head = [
+        ("member", Align::Left),
+        ("role", Align::Left),
+        ("term", Align::Right),
+        ("lag", Align::Right),
+        ("behind", Align::Right),
+        ("heard", Align::Right),
+        ("reference", Align::Left),
+    ];
+    write(head, &all.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
 pub(super) fn cluster(answer: &Json, out: Out<'_>) -> io::Result<()> {
     let log = format!("message {} of {}", answer["applied"], answer["last"]);
     let node = format!("{}, {}", plain(&answer["node"]), plain(&answer["role"]).replace('_', " "));
@@ -156,7 +191,9 @@ pub(super) fn cluster(answer: &Json, out: Out<'_>) -> io::Result<()> {
             ("changes", changes),
         ],
         out,
-    )
+    )?;
+    writeln!(out)?;
+    members(answer, out)
 }
 
 pub(super) fn health(answer: &Json, out: Out<'_>) -> io::Result<()> {

@@ -129,8 +129,10 @@ impl Dashboard {
 
     /// Draws all.
     pub fn draw(&self, frame: &mut Frame<'_>) {
+        // One more of a member of a core.
+        let lines = 4 + u16::from(self.look.as_ref().is_some_and(|look| look.status.cluster.is_some()));
         let [head, middle, below, foot] = Layout::vertical([
-            Constraint::Length(7),
+            Constraint::Length(lines + 3),
             Constraint::Min(4),
             Constraint::Percentage(35),
             Constraint::Length(1),
@@ -140,19 +142,19 @@ impl Dashboard {
         let Some(look) = &self.look else {
             return frame.render_widget(Paragraph::new("looking …"), head);
         };
-        self.draw_head(frame, head, look);
+        self.draw_head(frame, head, (look, lines));
         frame.render_widget(self.sessions(look), middle);
         frame.render_widget(topics(look), below);
     }
 
-    fn draw_head(&self, frame: &mut Frame<'_>, area: Rect, look: &Look) {
-        let [text, drawn] = Layout::vertical([Constraint::Length(4), Constraint::Length(3)]).areas(area);
+    fn draw_head(&self, frame: &mut Frame<'_>, area: Rect, (look, lines): (&Look, u16)) {
+        let [text, drawn] = Layout::vertical([Constraint::Length(lines), Constraint::Length(3)]).areas(area);
         let late = look.status.lag.sessions > 0 || self.rates.dropped_per_s > 0.0;
         let line = |(name, told): (&'static str, String)| {
             let told = if late && name == "sessions" { told.yellow() } else { Span::from(told) };
             Line::from(vec![format!("{name:>8}  ").bold(), told])
         };
-        frame.render_widget(Paragraph::new(summary(look, &self.rates).map(line).to_vec()), text);
+        frame.render_widget(Paragraph::new(summary(look, &self.rates).into_iter().map(line).collect::<Vec<_>>()), text);
         // The newest stand at the right edge.
         let fits = usize::from(drawn.width);
         let newest = self.drawn.iter().skip(self.drawn.len().saturating_sub(fits)).copied();
@@ -231,6 +233,9 @@ mod tests {
         dashboard.take(Ok(sample(first, 0, 1000)));
         dashboard.take(Ok(sample(first, 2, 1500)));
         let text = shown(&dashboard, 120, 30);
+        for expect in ["west leads in term 12", "east standby 3 behind, 0.2 s", "north unknown lag unknown"] {
+            assert!(text.contains(expect), "{expect}\n{text}");
+        }
         for expect in ["west 0.1.0", "250 updates/s", "sessions by lag", "scada/1", "1.5 s", "site/a/amps", "q quit"] {
             assert!(text.contains(expect), "{expect}\n{text}");
         }

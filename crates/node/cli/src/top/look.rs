@@ -40,6 +40,28 @@ pub struct Status {
     pub totals: Totals,
     pub lag: Lag,
     pub process: Process,
+    pub cluster: Option<Cluster>,
+}
+
+/// The core that the node is a member of.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Cluster {
+    pub cluster: String,
+    pub term: u64,
+    pub leader: Option<String>,
+    #[serde(default)]
+    pub members: Vec<Member>,
+}
+
+/// A member of a core.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Member {
+    pub name: String,
+    pub role: String,
+    /// Absent where it is not known.
+    pub lag: Option<u64>,
+    /// Absent where it is not known.
+    pub behind_s: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -134,6 +156,8 @@ pub struct Printed<'a> {
     rates: Rates,
     memory_bytes: u64,
     lag: &'a Lag,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<&'a Cluster>,
     by_lag: &'a [Session],
     busiest: &'a [Topic],
 }
@@ -189,6 +213,7 @@ impl Look {
             rates,
             memory_bytes: self.memory(),
             lag: &self.status.lag,
+            cluster: self.status.cluster.as_ref(),
             by_lag: &self.sessions,
             busiest: &self.topics,
         }
@@ -197,6 +222,11 @@ impl Look {
 
 fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+fn member(name: &str, role: &str, lag: Option<u64>, behind_s: Option<f64>) -> Member {
+    Member { name: name.to_owned(), role: role.to_owned(), lag, behind_s }
 }
 
 /// A look for tests: a node that was looked at so long after the first look.
@@ -212,6 +242,12 @@ pub fn sample(first: Instant, seconds: u64, updates: u64) -> Look {
         totals: Totals { updates, deliveries: 2 * updates, bytes_out: 1000 * updates, ..Totals::default() },
         process: Process { memory_bytes: 52_428_800, cpu_s: 0.5 * seconds as f64 },
         lag: Lag { sessions: 1, waiting: 7, bytes: 4096, ms: 1500 },
+        cluster: Some(Cluster {
+            cluster: "core".to_owned(),
+            term: 12,
+            leader: Some("west".to_owned()),
+            members: vec![member("east", "standby", Some(3), Some(0.25)), member("north", "unknown", None, None)],
+        }),
         ..Status::default()
     };
     let session = |client: &str, late_ms, waiting| Session {

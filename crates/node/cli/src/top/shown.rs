@@ -1,6 +1,6 @@
 //! Numbers as people read them, and a look as plain text.
 
-use super::look::{Look, Rates, Session};
+use super::look::{Cluster, Look, Member, Rates, Session};
 use crate::terminal;
 use std::io::{self, Write};
 
@@ -48,13 +48,13 @@ pub fn plain(text: &str, width: usize) -> String {
 }
 
 /// The lines above the tables: each a name and what is told of it.
-pub fn summary(look: &Look, rates: &Rates) -> [(&'static str, String); 4] {
+pub fn summary(look: &Look, rates: &Rates) -> Vec<(&'static str, String)> {
     let (status, lag) = (&look.status, &look.status.lag);
     let late = match lag.sessions {
         0 => "none late".to_owned(),
         some => format!("{some} late by up to {}", lateness(lag.ms)),
     };
-    [
+    let mut lines = vec![
         (
             "node",
             format!(
@@ -98,7 +98,21 @@ pub fn summary(look: &Look, rates: &Rates) -> [(&'static str, String); 4] {
                 bytes(lag.bytes as f64)
             ),
         ),
-    ]
+    ];
+    lines.extend(status.cluster.as_ref().map(|core| ("core", members(core))));
+    lines
+}
+
+/// Who leads a core, and how its members do.
+fn members(core: &Cluster) -> String {
+    let leader = core.leader.as_deref().map_or("no leader is heard".to_owned(), |name| format!("{name} leads"));
+    let mut said = format!("{} · {leader} in term {}", plain(&core.cluster, 32), core.term);
+    for Member { name, role, lag, behind_s } in core.members.iter().filter(|member| member.role != "leader") {
+        let lag = lag.map_or("lag unknown".to_owned(), |lag| format!("{} behind", count(lag as f64)));
+        let age = behind_s.map_or(String::new(), |seconds| format!(", {seconds:.1} s"));
+        said.push_str(&format!(" · {} {} {lag}{age}", plain(name, 32), role.replace('_', " ")));
+    }
+    said
 }
 
 fn uptime(seconds: f64) -> String {

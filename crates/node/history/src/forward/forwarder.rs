@@ -1,7 +1,9 @@
 //! The thread that writes the journal's records to one database.
 
 use super::Forwarding;
+use super::core_position::{Shared, first_behind, path_of};
 use super::identity::Identity;
+use crate::replicate::Replication;
 use crate::running::RunningInstant;
 use crate::status::Board;
 use crate::store_thread::entry_of;
@@ -11,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tieline_core::{Body, Filter, Value};
 use tieline_databases::{DatabaseError, Row};
-use tieline_journal::{Decoder, Item, Reader, Sample, Seq};
+use tieline_journal::{Decoder, Item, Reader, Sample, Seq, place_of};
 use tieline_store::FolderStorage;
 use tracing::{info, warn};
 
@@ -36,9 +38,13 @@ pub(crate) struct Forwarder {
     /// The journal's folder.
     folder: PathBuf,
     identity: Identity,
-    /// The last record that the journal shares with what the database may have: that of the restored folder, or the last that was durable
-    /// when the journal was opened.
-    shared: Seq,
+    /// The log of the core that this node leads; positions are places there.
+    core: Option<Shared>,
+    /// The last position that the journal shares with what the database may have: that of the restored folder, or of the last record that
+    /// was durable when the journal was opened.
+    shared: u64,
+    /// The position as the database has it.
+    position: Option<u64>,
     /// Where it reads; none without a connection.
     reader: Option<Reader<FolderStorage>>,
     decoder: Decoder,
@@ -49,7 +55,8 @@ pub(crate) struct Forwarder {
     rows_max: usize,
     /// Records that go one by one, because a batch with them was refused.
     singly: u64,
-    written: VecDeque<(Instant, Seq)>,
+    /// What was written when, and the positions.
+    written: VecDeque<(Instant, Seq, Option<u64>)>,
     close_patience: Duration,
 }
 
@@ -60,6 +67,8 @@ struct Batch {
     records: u64,
     missing: u64,
     upto: Option<Seq>,
+    /// The place of the last record that has one.
+    place: Option<u64>,
     /// Whether there was more than fits.
     is_full: bool,
 }
@@ -70,14 +79,21 @@ impl Forwarder {
     pub(crate) fn new(
         forwarding: Forwarding,
         index: usize,
-        board: Arc<Board>,
+        (board, replication): (Arc<Board>, &Replication),
         (folder, databases): (PathBuf, PathBuf),
         close_patience: Duration,
     ) -> std::io::Result<Self> {
         std::fs::create_dir_all(&databases)?;
-        let identity = Identity::open(databases.join(format!("{}.journal", forwarding.name)))?;
-        let opened = board.wait(Duration::ZERO, |_| true, |notes| notes.opened);
-        let shared = Seq(identity.restored_at(opened.0)?.unwrap_or(opened.0));
+        let core = Shared::of(replication);
+        let (identity, shared) = match &core {
+            Some(core) => (Identity::open(path_of(&databases, &forwarding.name))?, core.opened),
+            None => {
+                let identity = Identity::open(databases.join(format!("{}.journal", forwarding.name)))?;
+                let opened = board.wait(Duration::ZERO, |_| true, |notes| notes.opened);
+                let shared = identity.restored_at(opened.0)?.unwrap_or(opened.0);
+                (identity, shared)
+            }
+        };
         let (rows_max, written) = (forwarding.batch_rows, VecDeque::new());
         let (reader, ahead, known, singly) = (None, None, false, 0);
         Ok(Self {
@@ -86,7 +102,9 @@ impl Forwarder {
             board,
             folder,
             identity,
+            core,
             shared,
+            position: None,
             reader,
             decoder: Decoder::default(),
             ahead,
@@ -106,7 +124,8 @@ impl Forwarder {
                 self.board.wait(Duration::ZERO, |_| true, |notes| (notes.status.durable, notes.journal_done));
             let late = done && *close_by.get_or_insert_with(|| Instant::now() + self.close_patience) <= Instant::now();
             let all_read = self.ahead.is_none() && self.reader.as_ref().is_some_and(|reader| reader.place() > durable);
-            if late || (done && all_read) {
+            let is_over = self.core.as_ref().is_some_and(|core| !core.leads());
+            if late || (done && all_read) || is_over {
                 break;
             }
             let connects = self.reader.is_none();
@@ -128,30 +147,43 @@ impl Forwarder {
 
     fn connect(&mut self) -> Result<(), DatabaseError> {
         let system = |error: std::io::Error| DatabaseError::Refused(error.to_string());
+        let name = self.forwarding.name.clone();
+        if let Some(core) = self.core.as_mut().filter(|_| !self.known) {
+            // All members know the name before the database has a position for it.
+            core.say(&name, &self.identity, 0)?;
+        }
         let mut position = self.forwarding.database.connect(self.identity.name())?;
-        if !self.known && position.is_some_and(|seq| seq > self.shared.0) {
+        if !self.known && position.is_some_and(|seq| seq > self.shared) {
             // This journal never had these records: its folder was restored from a copy. The name changes once the database has a
             // position for it, which says that it has all before.
-            let name = self.forwarding.name.as_str();
             warn!(
                 database = name,
                 position,
-                journal = self.shared.0,
+                journal = self.shared,
                 "the database is ahead of the journal: a new count begins"
             );
             let other = Identity::another().map_err(system)?;
             self.forwarding.database.connect(&other)?;
-            self.forwarding.database.write(&[], self.shared.0)?;
+            self.forwarding.database.write(&[], self.shared)?;
             self.identity.rename(other).map_err(system)?;
-            position = Some(self.shared.0);
+            position = Some(self.shared);
+            if let Some(core) = &mut self.core {
+                core.say(&name, &self.identity, self.shared)?;
+            }
         }
-        if !self.known {
+        if !self.known && self.core.is_none() {
             self.identity.forget_restored().map_err(system)?;
         }
         let storage = FolderStorage::open(&self.folder).map_err(system)?;
-        let first = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.journal_first);
-        // A database that has nothing of this journal gets what the journal has.
-        let next = position.map_or(first.max(Seq(1)), |seq| Seq(seq).next());
+        let (first, last) =
+            self.board.wait(Duration::ZERO, |_| true, |notes| (notes.status.journal_first, notes.status.durable));
+        let next = match (position, &self.core) {
+            // A database that has nothing of this journal gets what the journal has.
+            (None, _) => first.max(Seq(1)),
+            (Some(seq), None) => Seq(seq).next(),
+            (Some(place), Some(_)) => first_behind(&self.folder, (first, last), place)?,
+        };
+        self.position = position;
         (self.reader, self.ahead) = (Some(Reader::new(storage, next)), None);
         self.known = true;
         self.written.clear();
@@ -184,10 +216,18 @@ impl Forwarder {
             self.note_position(place.previous());
             return Ok(());
         };
+        let Some(to) = (if self.core.is_some() { batch.place } else { Some(upto.0) }) else {
+            // Records of before the core alone.
+            self.note_batch(&batch, upto, 0, Duration::ZERO);
+            return Ok(());
+        };
         let started = Instant::now();
-        match self.write(&batch, upto)? {
-            Ok(skipped) => self.note_batch(&batch, upto, skipped, started.elapsed()),
-            Err(DatabaseError::Rejected(why)) if batch.records == 1 => self.leave_out(&batch, upto, &why)?,
+        match self.write(&batch, to)? {
+            Ok(skipped) => {
+                self.position = Some(to);
+                self.note_batch(&batch, upto, skipped, started.elapsed());
+            }
+            Err(DatabaseError::Rejected(why)) if batch.records == 1 => self.leave_out(&batch, (upto, to), &why)?,
             Err(error) => {
                 match &error {
                     DatabaseError::Rejected(_) => self.singly = batch.records,
@@ -208,18 +248,19 @@ impl Forwarder {
     ///
     /// # Errors
     /// The journal cannot be read.
-    fn write(&mut self, batch: &Batch, upto: Seq) -> Result<Result<u64, DatabaseError>, DatabaseError> {
+    fn write(&mut self, batch: &Batch, to: u64) -> Result<Result<u64, DatabaseError>, DatabaseError> {
         let durable = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.durable);
-        let Self { forwarding, reader, decoder, rows_max, singly, .. } = self;
+        let Self { forwarding, reader, decoder, rows_max, singly, core, .. } = self;
+        let is_core = core.is_some();
         let Forwarding { database, name, topics, .. } = forwarding;
         let Some(reader) = reader.as_mut().filter(|_| batch.is_full && *singly == 0) else {
-            return Ok(database.write(&batch.rows, upto.0));
+            return Ok(database.write(&batch.rows, to));
         };
         let (written, ahead) = std::thread::scope(|scope| {
-            let read = || gather((reader, decoder), (name, topics), durable, (*rows_max, u64::MAX));
+            let read = || gather((reader, decoder), (name, topics, is_core), durable, (*rows_max, u64::MAX));
             // A system without another thread reads the batch when its turn comes.
             let reading = std::thread::Builder::new().name("db-read".to_owned()).spawn_scoped(scope, read);
-            let written = database.write(&batch.rows, upto.0);
+            let written = database.write(&batch.rows, to);
             (written, reading.ok().and_then(|reading| reading.join().ok()))
         });
         self.ahead = ahead.transpose()?.filter(|batch| batch.upto.is_some());
@@ -227,15 +268,15 @@ impl Forwarder {
     }
 
     /// Counts a record whose values the database refuses, and goes on behind it.
-    fn leave_out(&mut self, batch: &Batch, upto: Seq, why: &str) -> Result<(), DatabaseError> {
+    fn leave_out(&mut self, batch: &Batch, (upto, to): (Seq, u64), why: &str) -> Result<(), DatabaseError> {
         let (name, points) = (self.forwarding.name.as_str(), batch.rows.len() as u64);
         warn!(database = name, record = upto.0, points, why, "the database refuses these samples; they are left out");
         let found = self.forwarding.database.connect(self.identity.name())?;
-        let known = self.board.wait(Duration::ZERO, |_| true, |notes| notes.forwarding[self.index].status.position);
-        if found.unwrap_or_default() != known.unwrap_or_default().0 {
+        if found.unwrap_or_default() != self.position.unwrap_or_default() {
             return Err(DatabaseError::Away("the position is not what it was".to_owned()));
         }
-        self.forwarding.database.write(&[], upto.0)?;
+        self.forwarding.database.write(&[], to)?;
+        self.position = Some(to);
         self.board.note(|notes| notes.forwarding[self.index].status.rejected_points += points);
         let left_out = Batch { records: 1, missing: batch.missing, ..Batch::default() };
         self.note_batch(&left_out, upto, 0, Duration::ZERO);
@@ -245,8 +286,8 @@ impl Forwarder {
     fn gather(&mut self, durable: Seq) -> Result<Batch, DatabaseError> {
         let Some(reader) = &mut self.reader else { return Ok(Batch::default()) };
         let records_max = if self.singly > 0 { 1 } else { u64::MAX };
-        let from = (reader, &mut self.decoder);
-        gather(from, (&self.forwarding.name, &self.forwarding.topics), durable, (self.rows_max, records_max))
+        let (from, is_core) = ((reader, &mut self.decoder), self.core.is_some());
+        gather(from, (&self.forwarding.name, &self.forwarding.topics, is_core), durable, (self.rows_max, records_max))
     }
 
     fn note_batch(&mut self, batch: &Batch, upto: Seq, skipped: u64, took: Duration) {
@@ -272,18 +313,23 @@ impl Forwarder {
     /// Says what is written, and what the journal may let go: what has been written for a while.
     fn note_position(&mut self, position: Seq) {
         let now = Instant::now();
-        if self.written.back().is_none_or(|(at, _)| now.duration_since(*at) >= KEEP_STEP) {
-            self.written.push_back((now, position));
+        if self.written.back().is_none_or(|(at, ..)| now.duration_since(*at) >= KEEP_STEP) {
+            self.written.push_back((now, position, self.position));
         }
-        while self.written.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= KEEP_WRITTEN) {
+        while self.written.get(1).is_some_and(|(at, ..)| now.duration_since(*at) >= KEEP_WRITTEN) {
             self.written.pop_front();
         }
-        let wanted = self.written.front().map_or(position, |(_, oldest)| *oldest).next();
+        let oldest = self.written.front().map(|(_, oldest, place)| (*oldest, *place));
+        let wanted = oldest.map_or(position, |(oldest, _)| oldest).next();
         self.board.note(|notes| {
             let notes = &mut notes.forwarding[self.index];
             notes.status.position = Some(position);
             notes.wanted = wanted;
         });
+        if let (Some(core), Some((_, Some(place)))) = (&mut self.core, oldest) {
+            // A node that leads no longer learns it where it looks for that.
+            let _ = core.say(&self.forwarding.name, &self.identity, place);
+        }
     }
 
     fn fail(&mut self, error: &DatabaseError) {
@@ -310,7 +356,7 @@ impl Forwarder {
 /// Reads a batch of at most so many rows and records, give or take a record; of the topics that the database is to have.
 fn gather(
     (reader, decoder): (&mut Reader<FolderStorage>, &mut Decoder),
-    (name, topics): (&str, &[Filter]),
+    (name, topics, is_core): (&str, &[Filter], bool),
     durable: Seq,
     (rows_max, records_max): (usize, u64),
 ) -> Result<Batch, DatabaseError> {
@@ -327,7 +373,11 @@ fn gather(
             Some(Item::Record { seq, payload }) => {
                 bytes += payload.len();
                 (batch.upto, batch.records) = (Some(seq), batch.records + 1);
+                let place = place_of(payload);
+                batch.place = place.or(batch.place);
                 match decoder.decode(payload) {
+                    // Of before the core: no member could say whether the database has it.
+                    Ok(samples) if is_core && place.is_none() => batch.missing += u64::from(!samples.is_empty()),
                     Ok(samples) => batch.rows.extend(samples.into_iter().filter(wanted).map(row_of)),
                     Err(_) => batch.missing += 1,
                 }

@@ -122,7 +122,7 @@ pub fn note_restored(data: &Path) -> io::Result<()> {
 }
 
 /// Replaces a file durably.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let next = path.with_extension("next");
     let mut file = File::create(&next)?;
     writeln!(file, "{text}")?;
@@ -131,6 +131,6 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -9,12 +9,14 @@
 //! A database that is away holds up nobody: the journal keeps its records beside those of the store, and gives up the oldest beyond its
 //! limit. A forwarder finds that they are gone, counts them and goes on behind them.
 
+mod core_position;
 mod forwarder;
 mod identity;
 mod status;
 #[cfg(test)]
 mod tests;
 
+pub use core_position::DatabaseKeeper;
 pub(crate) use forwarder::Forwarder;
 pub use identity::{RESTORED_SITE, SITES_FOLDER, note_restored};
 pub use status::DatabaseStatus;

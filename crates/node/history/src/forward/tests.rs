@@ -1,5 +1,7 @@
 //! Forwarding to a database in memory that fails in every way, and is restored from older copies.
 
+mod members;
+
 use crate::forward::{DatabaseStatus, Forwarding};
 use crate::{HistoryOptions, HistorySource, HistoryWriter};
 use std::path::Path;
@@ -100,7 +102,12 @@ fn options(kept_bytes: u64) -> HistoryOptions {
 fn open(folder: &Path, world: &Arc<Mutex<World>>, kept_bytes: u64) -> HistoryWriter {
     let source = HistorySource::new(folder);
     let mut writer = HistoryWriter::open_guarded(&source, options(kept_bytes), Arc::new(|| true)).unwrap();
-    let forwarding = Forwarding {
+    writer.forward(&source, vec![forwarding(world)]).unwrap();
+    writer
+}
+
+fn forwarding(world: &Arc<Mutex<World>>) -> Forwarding {
+    Forwarding {
         name: "d".to_owned(),
         kind: "memory",
         topics: vec![Filter::new("a/#").unwrap()],
@@ -109,9 +116,7 @@ fn open(folder: &Path, world: &Arc<Mutex<World>>, kept_bytes: u64) -> HistoryWri
         timeout: Duration::from_secs(10),
         retry: Duration::from_millis(1),
         database: Box::new(Memory { world: Arc::clone(world), session: None }),
-    };
-    writer.forward(&source, vec![forwarding]).unwrap();
-    writer
+    }
 }
 
 /// Records a number under a topic that is forwarded, and one that is not.

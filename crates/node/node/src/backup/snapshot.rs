@@ -102,7 +102,8 @@ fn open(data: &Path, scratch: &Path) -> Result<Option<Opened>, BackupError> {
     let names = names(data)?;
     // A journal as it is now has a place in the log of a core. What the log has before that and is in files of its own must be in the
     // backup, too: these are opened later.
-    let is_file_of_log = |name: &String| name == "control.jsonl" || name.starts_with("fabric/");
+    let is_file_of_log =
+        |name: &String| name == "control.jsonl" || name.starts_with("audit") || name.starts_with("fabric/");
     let (later, first): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| is_file_of_log(name));
     for name in first.into_iter().chain(later) {
         match File::open(data.join(name)).and_then(|file| Ok((file.metadata()?.len(), file))) {

@@ -1,9 +1,15 @@
 //! What is shown of a member.
 
 use crate::config::ClusterConfig;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tieline_core::Words;
+
+/// A member that was not heard for so long is away: how it does is not known.
+const MEMBER_PATIENCE: Duration = Duration::from_secs(5);
+/// Members that are shown.
+const MEMBERS_MAX: usize = 32;
 
 /// What a member is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +51,31 @@ pub struct LeaderSeen {
     pub heard: Instant,
 }
 
+/// A member as others hear it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberSeen {
+    /// What it was.
+    pub role: ClusterRole,
+    /// The highest term that it knew.
+    pub term: u64,
+    /// The last message of the log that it had.
+    pub applied: u64,
+    /// How old the oldest message was that it did not have; none where it did not know.
+    pub behind: Option<Duration>,
+    /// Where clients reach it when it leads.
+    pub reference: Option<String>,
+    /// When it was heard last.
+    pub heard: Instant,
+}
+
+impl MemberSeen {
+    /// Whether what is known of it is of now.
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        self.heard.elapsed() < MEMBER_PATIENCE
+    }
+}
+
 /// A look at a member.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterSeen {
@@ -64,6 +95,10 @@ pub struct ClusterSeen {
     pub applied: u64,
     /// The last message of the log that it has heard of.
     pub last: u64,
+    /// How old the oldest message is that it does not have; none where it does not know.
+    pub behind: Option<Duration>,
+    /// The other members that it has heard, by name.
+    pub members: BTreeMap<String, MemberSeen>,
     /// What a person must know, in words; empty where there is nothing.
     pub trouble: String,
     /// Messages that it has appended.
@@ -83,6 +118,15 @@ impl ClusterSeen {
     #[must_use]
     pub const fn lag(&self) -> u64 {
         self.last.saturating_sub(self.applied)
+    }
+
+    /// Notes what a member says. One that is new takes the place of the one that was not heard for longest, where there are many.
+    pub fn note_member(&mut self, name: &str, seen: MemberSeen) {
+        if !self.members.contains_key(name) && self.members.len() >= MEMBERS_MAX {
+            let oldest = self.members.iter().min_by_key(|(_, member)| member.heard).map(|(name, _)| name.clone());
+            oldest.map(|name| self.members.remove(&name));
+        }
+        self.members.insert(name.to_owned(), seen);
     }
 }
 

@@ -10,29 +10,30 @@
 
 mod asking;
 mod following;
+mod members;
 
 use super::board::{ClusterRole, LeaderSeen};
-use super::commits::Commit;
+use super::commits::{Commit, Waiting};
 use super::parts::{TERM, place};
 use super::places::Places;
 use super::replica::Replica;
 use super::{ClusterEvent, ClusterOrder, ClusterParts};
 use crate::sites::connect::connect;
 use bytes::Bytes;
-use following::{changed, read, taken};
+use following::{changed, read, taken, written};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use members::Told;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
-use tieline_fabric::{Fabric, FabricError, Leases, Log, Reader};
+use tieline_fabric::{Fabric, FabricError, Leases, Log, Reader, Subscription};
 use tieline_net::Shard;
 use tieline_relay::{
     AppendError, Last, Lead, LeadEvent, LeadLimits, Lease, LeaseError, Writer, WriterEvent, WriterLimits,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// How soon what failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -93,13 +94,18 @@ struct Member {
     begun: Option<(u64, u64)>,
     commits: Option<mpsc::UnboundedReceiver<Commit>>,
     /// Parts that the writer has not taken.
-    backlog: VecDeque<(Bytes, Option<SyncSender<u64>>)>,
+    backlog: VecDeque<(Bytes, Option<Waiting>)>,
     /// Records that the writer took, and that wait: which, and who waits.
-    waiting: VecDeque<(u64, SyncSender<u64>)>,
+    waiting: VecDeque<(u64, Waiting)>,
+    /// Places of records that the log has, which wait until a file has an earlier one.
+    placed: VecDeque<(u64, Waiting)>,
+    /// Ends when that file has it.
+    held: Option<oneshot::Receiver<()>>,
     /// Parts that the writer took, and those that are acknowledged.
     given: u64,
     acknowledged: u64,
     sent_at: Instant,
+    told: Told,
 }
 
 /// Runs a member until it is told to leave.
@@ -150,9 +156,12 @@ pub(super) async fn run(
         commits: None,
         backlog: VecDeque::new(),
         waiting: VecDeque::new(),
+        placed: VecDeque::new(),
+        held: None,
         given: 0,
         acknowledged: 0,
         sent_at: Instant::now(),
+        told: Told::default(),
     };
     member.open();
     member.serve(&mut orders).await;
@@ -170,16 +179,12 @@ fn limits(parts: &ClusterParts) -> LeadLimits {
 
 impl Member {
     async fn serve(&mut self, orders: &mut mpsc::UnboundedReceiver<ClusterOrder>) {
-        let mut beats = loop {
-            match self.fabric.subscribe(&self.beat).await {
-                Ok(beats) => break beats,
-                Err(error) => tracing::warn!(%error, "heartbeats cannot be heard; it is tried again"),
-            }
-            tokio::time::sleep(RETRY).await;
-        };
+        let beats = self.beat.clone();
+        let (mut beats, mut members) = (self.hear(&beats).await, self.hear(&self.members_subject()).await);
         loop {
             self.drain().await;
             self.show();
+            self.tell().await;
             let pause = self.pause();
             tokio::select! {
                 order = orders.recv() => match order {
@@ -197,7 +202,9 @@ impl Member {
                     // The client makes its connection again by itself; a subscription that ends is the end of the client.
                     None => return tracing::error!("heartbeats are heard no longer: the member ends"),
                 },
+                Some(message) = members.next() => self.handle_member(&message),
                 Some(commit) = taken(&mut self.commits) => self.handle_commit(commit),
+                () = written(&mut self.held), if self.held.is_some() => self.place(),
                 entry = read(&mut self.reader, self.replica.as_ref()), if self.reader.is_some() => self.handle_entry(entry),
                 () = changed(self.applied.as_mut()) => {}
                 () = tokio::time::sleep(pause) => {}
@@ -207,6 +214,17 @@ impl Member {
                 self.lead.handle_timeout(now);
             }
             self.writer.iter_mut().for_each(|writer| writer.handle_timeout(now));
+        }
+    }
+
+    /// Subscribes; tried until it is done.
+    async fn hear(&self, subject: &str) -> Subscription {
+        loop {
+            match self.fabric.subscribe(subject).await {
+                Ok(subscription) => return subscription,
+                Err(error) => tracing::warn!(%error, "other members cannot be heard; it is tried again"),
+            }
+            tokio::time::sleep(RETRY).await;
         }
     }
 
@@ -259,8 +277,8 @@ impl Member {
         }
     }
 
-    fn handle_commit(&mut self, Commit { parts, done }: Commit) {
-        let mut done = Some(done);
+    fn handle_commit(&mut self, Commit { parts, waiting }: Commit) {
+        let mut done = Some(waiting);
         let count = parts.len();
         let last = |index: usize| index + 1 == count;
         let parts = parts.into_iter().enumerate();
@@ -279,11 +297,11 @@ impl Member {
             WriterEvent::Acknowledged { count, sequence } => {
                 self.lead.handle_acknowledged(now);
                 while self.waiting.front().is_some_and(|(number, _)| *number <= count) {
-                    let Some((number, done)) = self.waiting.pop_front() else { break };
-                    // Who has gone needs none.
-                    let _ = done.send(place(sequence, number - self.acknowledged - 1));
+                    let Some((number, waiting)) = self.waiting.pop_front() else { break };
+                    self.placed.push_back((place(sequence, number - self.acknowledged - 1), waiting));
                 }
                 self.acknowledged = count;
+                self.place();
                 let took = self.sent_at.elapsed();
                 self.parts.board.note(|seen| {
                     (seen.applied, seen.last, seen.append_time) = (sequence, sequence, took);
@@ -326,6 +344,17 @@ impl Member {
         }
     }
 
+    /// Tells the places of records, up to one that a file must have before the next is told.
+    fn place(&mut self) {
+        while self.held.is_none()
+            && let Some((place, waiting)) = self.placed.pop_front()
+        {
+            // Who has gone needs none.
+            let _ = waiting.done.send(place);
+            self.held = waiting.held;
+        }
+    }
+
     /// The node stops: nobody asks for [`ClusterOrder::Fail`] any more.
     fn stop(&mut self) {
         self.stops = true;
@@ -339,6 +368,8 @@ impl Member {
         self.commits = None;
         self.backlog.clear();
         self.waiting.clear();
+        self.placed.clear();
+        self.held = None;
     }
 
     fn show(&self) {

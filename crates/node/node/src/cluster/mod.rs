@@ -27,9 +27,9 @@ mod places;
 #[cfg(feature = "fabric")]
 mod replica;
 
-pub use board::{ClusterBoard, ClusterRole, ClusterSeen};
+pub use board::{ClusterBoard, ClusterRole, ClusterSeen, MemberSeen};
 
-use crate::config::{ClusterConfig, Config, FabricConfig, HistoryConfig};
+use crate::config::{AuditConfig, ClusterConfig, Config, FabricConfig, HistoryConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tieline_history::Replication;
@@ -49,6 +49,8 @@ pub struct ClusterParts {
     pub history: HistoryConfig,
     /// Whether it is the centre of sites.
     pub is_centre: bool,
+    /// The files of the audit log.
+    pub audit: AuditConfig,
     /// Bytes that the ledger may have.
     pub ledger_bytes_max: u64,
     /// The data folder. Nobody else uses it until this node leads.
@@ -70,6 +72,7 @@ impl ClusterParts {
             config: cluster,
             history: config.history.clone(),
             is_centre: config.centre.is_some(),
+            audit: config.audit,
             ledger_bytes_max: config.mqtt.ledger_bytes_max,
             folder: folder.to_owned(),
             board,

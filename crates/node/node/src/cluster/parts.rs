@@ -5,7 +5,7 @@
 //!  +------+- - - - -
 //!  | head | bytes       bits 0-1: 0 a term begins, 1 history, 2 ledger, 3 another; bit 4: the next part follows
 //!  +------+- - - - -    ledger: bit 2: a compaction begins in it, bit 3: ends in it
-//!                       another: bit 2: 0 commands, 1 a file; bit 3: it replaces the file; bits 5-7: 0 control, 1 sites, 2 edits
+//!                       another: bit 2: 0 commands, 1 a file; bit 3: it replaces the file; bits 5-7: 0 control, 1 sites, 2 edits, 3 audit, 4 databases
 //! ```
 //!
 //! A place in the log is the sequence of a message and which of its records it is, in 16 bits. The place of a record in parts is that of
@@ -76,11 +76,14 @@ const fn number_of(file: ReplicaFile) -> u8 {
         ReplicaFile::Control => 0,
         ReplicaFile::Sites => 1,
         ReplicaFile::Edits => 2,
+        ReplicaFile::Audit => 3,
+        ReplicaFile::Databases => 4,
     }
 }
 
 fn file_of(head: u8) -> Option<ReplicaFile> {
-    let all = [ReplicaFile::Control, ReplicaFile::Sites, ReplicaFile::Edits];
+    use ReplicaFile::{Audit, Control, Databases, Edits, Sites};
+    let all = [Control, Sites, Edits, Audit, Databases];
     all.into_iter().find(|file| number_of(*file) == head >> FILE_SHIFT)
 }
 

@@ -4,6 +4,7 @@
 use super::parts::{Joiner, Taken, place};
 use super::places::{LEDGER_FOLDER, Places};
 use super::{ClusterBoard, ClusterParts};
+use crate::control::audit::AuditCopy;
 use crate::control::state::{StateChange, StateFile};
 use crate::history::options_of;
 use crate::sites::StandbyMarks;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use tieline_fabric::Entry;
-use tieline_history::{HistorySource, HistoryWriter, Placed, ReplicaFile, ReplicaKind, Replication};
+use tieline_history::{DatabaseKeeper, HistorySource, HistoryWriter, Placed, ReplicaFile, ReplicaKind, Replication};
 use tieline_journal::{Journal, JournalError, Limits, Seq, encode, note_of};
 use tieline_ledger::Record;
 use tieline_net::Clock;
@@ -80,6 +81,9 @@ struct Folder {
     /// How far the sites of a centre are.
     marks: Option<StandbyMarks>,
     control: StateFile,
+    audit: AuditCopy,
+    /// What the journal keeps for databases.
+    databases: Option<DatabaseKeeper>,
     data: PathBuf,
     board: Arc<ClusterBoard>,
     joiner: Joiner,
@@ -108,9 +112,26 @@ impl Folder {
         let marks = of_centre.map(|history| StandbyMarks::open(&parts.folder, history, &source)).transpose()?;
         let (synced_at, joiner) = (Instant::now(), Joiner::default());
         let (control, data) = (StateFile::new(parts.folder.clone()), parts.folder.clone());
+        let names: Vec<String> = parts.history.databases.iter().map(|database| database.name.clone()).collect();
+        let databases = history.as_ref().map(|history| history.keep_for(&source, names));
+        let audit = AuditCopy::new(parts.folder.clone(), parts.audit);
         let board = Arc::clone(&parts.board);
         Ok((
-            Self { ledger, places, begun: None, synced_at, source, history, marks, control, data, board, joiner },
+            Self {
+                ledger,
+                places,
+                begun: None,
+                synced_at,
+                source,
+                history,
+                marks,
+                control,
+                audit,
+                databases,
+                data,
+                board,
+                joiner,
+            },
             places,
         ))
     }
@@ -198,6 +219,11 @@ impl Folder {
             }
             // Without a history there is nothing that they change.
             ReplicaFile::Edits if self.history.is_none() => Ok(()),
+            ReplicaFile::Databases => match &mut self.databases {
+                Some(databases) => databases.take(&record).map_err(|error| format!("databases: {error}")),
+                None => Ok(()),
+            },
+            ReplicaFile::Audit => self.audit.take(&record).map_err(|error| format!("audit log: {error}")),
             ReplicaFile::Edits => self.source.take_edit(&record).map_err(|error| error.to_string()),
         }
     }
@@ -215,6 +241,7 @@ impl Folder {
         match done.recv() {
             Ok(Ok(seq)) => {
                 self.places.history = self.places.history.max(Some(last));
+                self.databases.iter_mut().for_each(|databases| databases.note_place(last, seq));
                 self.marks.as_mut().map_or(Ok(()), |marks| marks.take(&notes, seq))
             }
             Ok(Err(why)) => Err(why.to_string()),

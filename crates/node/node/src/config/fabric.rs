@@ -1,6 +1,7 @@
 //! `[fabric]`, `[site]`, `[centre]`, `[cluster]`: sites whose history goes to a centre, and nodes of which one leads, over servers of NATS.
 
 use super::Config;
+use super::database::DatabaseServer;
 use super::parse;
 use super::reader::{Document, Expected, Section};
 use super::settings::{
@@ -263,9 +264,14 @@ pub(super) fn check_joined(root: &Section<'_>, doc: &mut Document<'_>, config: &
         doc.report(root.value_at(key), key, found, "history.enabled = true: what is recorded goes up".to_owned());
     }
     let has_cluster = config.fabric.as_ref().is_some_and(|fabric| fabric.cluster.is_some());
-    if has_cluster && !config.history.databases.is_empty() {
-        let found = "[cluster] and [[history.database]]".to_owned();
-        let expected = "one of them: what a database has is known by the journal of one member".to_owned();
+    let is_known =
+        |server: &DatabaseServer| matches!(server, DatabaseServer::Postgres { .. } | DatabaseServer::Mariadb { .. });
+    if let Some(database) = config.history.databases.iter().find(|database| has_cluster && !is_known(&database.server))
+    {
+        let found = format!("[cluster] and history.database.{} of the kind {}", database.name, database.server.kind());
+        let expected =
+            "postgresql, mariadb or mysql: others do not keep the position in the same transaction as the samples"
+                .to_owned();
         doc.report(root.value_at("cluster"), "cluster", found, expected);
     }
     if has_cluster && config.mqtt.durability.is_none() {

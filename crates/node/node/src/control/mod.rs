@@ -77,6 +77,11 @@ pub struct Tells {
 pub struct Fence(pub Arc<dyn Replicate>);
 
 impl Fence {
+    /// Whether the node may still lead; known at once, and true for a while after it does not any longer.
+    fn may_lead(&self) -> bool {
+        self.0.leads()
+    }
+
     /// Whether this node leads: the log has taken a record of so many commands. It waits for that.
     fn lets(&self, commands: usize) -> bool {
         self.0.replicate(ReplicaKind::Commands, commands.to_string().as_bytes()).is_ok()

@@ -152,7 +152,7 @@ impl<A> Commands<A> {
         }
         let number = self.durability.next;
         self.durability.next += 1;
-        let (is_told, has_state) = (told.is_some(), state.is_some());
+        let (is_told, has_state, has_lines) = (told.is_some(), state.is_some(), !lines.is_empty());
         if let Some(told) = told {
             self.durability.waiting.insert(number, told);
         }
@@ -163,8 +163,12 @@ impl<A> Commands<A> {
             if is_told || (has_state && !durable) {
                 (tells.written)(number, durable);
             }
-            let is_let =
-                routed.is_empty() || !durable || tells.fence.as_ref().is_none_or(|fence| fence.lets(routed.len()));
+            // A log that has the lines of the audit log says the same as one that has a record of the commands.
+            let is_known = routed.is_empty() || !durable || has_lines;
+            let is_let = tells.fence.as_ref().is_none_or(|fence| match is_known {
+                true => durable || fence.may_lead(),
+                false => fence.lets(routed.len()),
+            });
             routed.into_iter().for_each(|(dispatch, sender)| forward(dispatch, sender, (durable, is_let), &tells));
         };
         let waits = is_told || has_state || !dispatches.is_empty();

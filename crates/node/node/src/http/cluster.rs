@@ -4,7 +4,7 @@ use super::App;
 use super::authorization::Authenticated;
 use super::body::Answer;
 use super::problem::Problem;
-use crate::cluster::{ClusterBoard, ClusterRole, ClusterSeen};
+use crate::cluster::{ClusterBoard, ClusterRole, ClusterSeen, MemberSeen};
 use crate::config::HttpConfig;
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -13,6 +13,7 @@ use axum::routing::get;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
+use std::time::Instant;
 use tieline_access::Verb;
 use tieline_core::Words as _;
 use tieline_net::tls::Tls;
@@ -46,6 +47,11 @@ pub struct ClusterShown {
     last: u64,
     /// Messages of the log that this node does not have
     lag: u64,
+    /// Seconds since this node heard of the oldest message that it does not have; absent where it does not know
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind_s: Option<f64>,
+    /// All members that this node has heard since its start, this one too, by name
+    members: Vec<MemberShown>,
     /// What a person has to see to; empty where there is nothing
     trouble: String,
     /// Messages that this node has appended to the log since its start
@@ -58,9 +64,62 @@ pub struct ClusterShown {
     depositions: u64,
 }
 
+/// How a member of a core does
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "ClusterMember")]
+pub struct MemberShown {
+    /// Name of its node
+    name: String,
+    /// `unknown` where it was not heard for 5 s: what else is said is of then
+    #[schemars(extend("enum" = ClusterRole::words().chain(["unknown"]).collect::<Vec<_>>()))]
+    role: &'static str,
+    /// Highest term that it knows
+    term: u64,
+    /// Last message of the log that it has
+    applied: u64,
+    /// Messages of the log that it does not have; absent where that is not known
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lag: Option<u64>,
+    /// Age in seconds of the oldest message that it does not have; absent where that is not known
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind_s: Option<f64>,
+    /// Seconds since it was heard
+    heard_s: f64,
+    /// Where MQTT clients reach it when it leads; absent where it does not say so
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+}
+
+impl MemberShown {
+    fn of(name: String, seen: MemberSeen, last: u64) -> Self {
+        let is_heard = seen.is_heard();
+        Self {
+            name,
+            role: if is_heard { seen.role.word() } else { "unknown" },
+            term: seen.term,
+            applied: seen.applied,
+            lag: is_heard.then(|| last.saturating_sub(seen.applied)),
+            behind_s: seen.behind.filter(|_| is_heard).map(|behind| behind.as_secs_f64()),
+            heard_s: seen.heard.elapsed().as_secs_f64(),
+            reference: seen.reference,
+        }
+    }
+
+    /// All members.
+    fn all(seen: &ClusterSeen) -> Vec<Self> {
+        let ClusterSeen { role, term, applied, behind, .. } = *seen;
+        let leader = seen.leader.as_ref().filter(|leader| leader.name == seen.node);
+        let reference = leader.and_then(|leader| leader.reference.clone());
+        let own = MemberSeen { role, term, applied, behind, reference, heard: Instant::now() };
+        let mut all = seen.members.clone();
+        all.insert(seen.node.clone(), own);
+        all.into_iter().map(|(name, member)| Self::of(name, member, seen.last)).collect()
+    }
+}
+
 impl From<ClusterSeen> for ClusterShown {
     fn from(seen: ClusterSeen) -> Self {
-        let lag = seen.lag();
+        let (lag, members) = (seen.lag(), MemberShown::all(&seen));
         let (leader, reference) = seen.leader.map(|leader| (leader.name, leader.reference)).unzip();
         Self {
             cluster: seen.cluster,
@@ -72,6 +131,8 @@ impl From<ClusterSeen> for ClusterShown {
             applied: seen.applied,
             last: seen.last,
             lag,
+            behind_s: seen.behind.map(|behind| behind.as_secs_f64()),
+            members,
             trouble: seen.trouble,
             appends: seen.appends,
             waiting_bytes: seen.waiting_bytes,
@@ -106,6 +167,16 @@ pub(super) fn metrics(e: &mut Exposition, board: Option<&Arc<ClusterBoard>>) {
     );
     e.gauge("tieline_cluster_log_applied", "Last message of the log that this node has.", seen.applied);
     e.gauge("tieline_cluster_log_lag", "Messages of the log that this node does not have.", seen.lag());
+    let members = MemberShown::all(&seen);
+    let lags = members.iter().filter_map(|member| Some((&member.name, member.lag?)));
+    let lag = "Messages of the log that a member does not have; absent where that is not known.";
+    e.labelled(("tieline_cluster_member_lag", lag, "gauge"), "member", lags);
+    let behinds = members.iter().filter_map(|member| Some((&member.name, member.behind_s?)));
+    let behind = "Age of the oldest message that a member does not have; absent where that is not known.";
+    e.labelled(("tieline_cluster_member_behind_seconds", behind, "gauge"), "member", behinds);
+    let heard = members.iter().map(|member| (&member.name, member.heard_s));
+    let silent = "How long ago a member was heard.";
+    e.labelled(("tieline_cluster_member_heard_seconds", silent, "gauge"), "member", heard);
     e.gauge("tieline_cluster_waiting_bytes", "Bytes that wait for the log.", seen.waiting_bytes);
     e.counter("tieline_cluster_appends_total", "Messages that this node appended to the log.", seen.appends);
     e.counter("tieline_cluster_elections_total", "Times that this node was elected.", seen.elections);

@@ -54,6 +54,14 @@ pub(crate) struct Leading {
     pub(crate) board: Option<Arc<ClusterBoard>>,
 }
 
+impl Leading {
+    /// What the audit log has of it: where its lines go first, and who leads.
+    pub(crate) fn audit(&self) -> (Replication, String) {
+        let seen = self.board.as_ref().map(|board| board.look()).unwrap_or_default();
+        (self.replication.clone(), format!("{} leads {} in term {}", seen.node, seen.cluster, seen.term))
+    }
+}
+
 impl Node {
     /// Sends all MQTT clients to another server.
     fn send_elsewhere(&self, reference: Option<String>) {

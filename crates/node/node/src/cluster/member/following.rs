@@ -14,7 +14,7 @@ use std::time::Duration;
 use tieline_fabric::{Entry, FabricError, Reader};
 use tieline_history::Replication;
 use tieline_relay::Writer;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// How long it may take to say that this node leaves.
 const LEAVE_WITHIN: Duration = Duration::from_millis(500);
@@ -188,6 +188,15 @@ pub(super) async fn taken(commits: &mut Option<mpsc::UnboundedReceiver<Commit>>)
         Some(commits) => commits.recv().await,
         None => std::future::pending().await,
     }
+}
+
+/// Waits until a file has what its record says, and none is waited for any more.
+pub(super) async fn written(held: &mut Option<oneshot::Receiver<()>>) {
+    if let Some(until) = held.as_mut() {
+        // Nothing is sent: it is dropped.
+        let _ = until.await;
+    }
+    *held = None;
 }
 
 /// Reads the next message and gives it to the folder, once that has room; its sequence.

@@ -2,8 +2,8 @@
 //! their first record. A file begins with a record that says the chain of the one before.
 
 use super::chain::{Chain, Said};
-use super::writer::{end_of, follow};
-use super::{AuditLine, ChainedLine, Entry};
+use super::writer::{end_of, follow, now};
+use super::{AuditLead, AuditLine, ChainedLine, Entry};
 use crate::config::AuditConfig;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -11,6 +11,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::Timestamp;
+use tieline_history::{ReplicaFile, Withheld};
 
 /// The file that is written.
 pub const CURRENT: &str = "audit.jsonl";
@@ -18,6 +19,10 @@ pub const CURRENT: &str = "audit.jsonl";
 pub const CONTINUED: &str = "continued";
 /// The phase of a record of a file that was removed.
 pub const REMOVED: &str = "removed";
+/// The phase of the record with which the leader of a core begins: its value is the chain of the record before.
+pub const LEADS: &str = "leads";
+/// Bytes of lines that are written together, give or take a line.
+const PART_BYTES: usize = 1 << 20;
 /// Records kept in memory for the API.
 pub(super) const RECENT_MAX: usize = 10_000;
 
@@ -78,6 +83,19 @@ pub(super) struct Open {
     before: (usize, u64),
     removed: u64,
     broken: u64,
+    /// Commands whose end the node did not live to see; none once they are ended.
+    unfinished: Option<BTreeMap<String, AuditLine>>,
+    /// Where each line goes first.
+    lead: Option<AuditLead>,
+    /// What is there, and not here.
+    owed: Option<(Part, Withheld)>,
+}
+
+/// Lines that are written together.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) lines: Vec<ChainedLine>,
+    pub(super) text: Vec<u8>,
 }
 
 /// What is read of a file.
@@ -100,7 +118,7 @@ impl Read {
         while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
             let known: Option<AuditLine> = serde_json::from_slice(&line).ok();
             // A file whose predecessor is gone says where it goes on.
-            let before = known.as_ref().filter(|line| self.bytes == 0 && line.phase == CONTINUED);
+            let before = known.as_ref().filter(|line| self.bytes == 0 && goes_on(line));
             let before = before.filter(|_| self.chain == Chain::default()).and_then(|line| Chain::parse(&line.value));
             let (chain, said) = before.unwrap_or(self.chain).read(&line);
             self.chain = chain;
@@ -122,9 +140,12 @@ impl Read {
 }
 
 impl Open {
-    /// Opens or makes the file. A torn last line, left by a crash, is cut off, and commands whose end the node did not
-    /// live to see are ended.
-    pub(super) fn new(folder: &Path, config: AuditConfig) -> io::Result<(Self, VecDeque<ChainedLine>)> {
+    /// Opens or makes the file. A torn last line, left by a crash, is cut off.
+    pub(super) fn new(
+        folder: &Path,
+        config: AuditConfig,
+        lead: Option<AuditLead>,
+    ) -> io::Result<(Self, VecDeque<ChainedLine>)> {
         let mut read = Read::default();
         // A command may have begun in the file before.
         let closed = closed_files(folder)?;
@@ -133,59 +154,165 @@ impl Open {
         }
         let file = OpenOptions::new().create(true).read(true).append(true).open(folder.join(CURRENT))?;
         read.go_on(&file)?;
-        let Read { bytes, first, chain, broken, last_id, mut recent, unfinished } = read;
+        let Read { bytes, first, chain, broken, last_id, recent, unfinished } = read;
         if broken > 0 {
             tracing::warn!(records = broken, "the audit log is not what was written: see `tieline access verify`");
         }
         let before = (closed.len(), closed.iter().map(|file| file.bytes).sum());
         let folder = folder.to_owned();
-        let mut open = Self { folder, config, file, bytes, first, last_id, chain, before, removed: 0, broken };
+        let (removed, owed, unfinished) = (0, None, Some(unfinished));
+        let mut open = Self {
+            folder,
+            config,
+            file,
+            bytes,
+            first,
+            last_id,
+            chain,
+            before,
+            removed,
+            broken,
+            unfinished,
+            lead,
+            owed,
+        };
         open.cut()?;
-        let ends = unfinished.into_values().zip(1..).map(|(line, id)| end_of(line, id)).collect();
-        let ends = open.write(&[Entry { lines: ends, state: None, afterwards: None }])?;
-        open.last_id += ends.len() as u64;
-        recent.extend(ends);
         Ok((open, recent))
     }
 
-    /// Writes the lines and gives them with their numbers in the file. Where that fails, the file holds none of them.
+    /// Begins to write: tells who leads, where a core has this log, and ends commands whose end the node did not live to see. Once.
+    pub(super) fn begin(&mut self) -> io::Result<Vec<ChainedLine>> {
+        let Some(unfinished) = self.unfinished.take() else { return Ok(Vec::new()) };
+        let first = self.last_id + 1;
+        let leads = self.lead.as_ref().map(|lead| own_line(first, now(), LEADS, self.chain, lead.words.clone()));
+        let ends = unfinished.clone().into_values().zip(first + u64::from(leads.is_some())..);
+        let lines: Vec<AuditLine> = leads.into_iter().chain(ends.map(|(line, id)| end_of(line, id))).collect();
+        let count = lines.len() as u64;
+        // The numbers are those that lines of this start would have.
+        let offset = std::mem::replace(&mut self.last_id, 0);
+        let written = self.write(&[Entry { lines, state: None, afterwards: None }]);
+        self.last_id += offset;
+        if written.is_ok() || self.owes() {
+            self.last_id += count;
+        } else {
+            self.unfinished = Some(unfinished);
+        }
+        written
+    }
+
+    /// Writes the lines and gives them with their numbers in the file: in the log of the core first. Where that fails, the file holds none of
+    /// them; what the log has all the same is written before anything else is ([`Open::settle`]).
     pub(super) fn write(&mut self, entries: &[Entry]) -> io::Result<Vec<ChainedLine>> {
         let mut lines: Vec<AuditLine> = entries.iter().flat_map(|entry| entry.lines.iter().cloned()).collect();
         let Some(first) = lines.first() else { return Ok(Vec::new()) };
         let at: Timestamp = first.time.parse().unwrap_or_default();
-        let own = self.rotate(first.id + self.last_id, at)?;
+        let own = self.changes(first.id + self.last_id, at)?;
         self.last_id += own.len() as u64;
         lines.iter_mut().for_each(|line| line.id += self.last_id);
-        let (mut text, mut chain) = (Vec::new(), self.chain);
-        let chained = own.into_iter().chain(lines).map(|line| {
-            chain = chain.write(&serde_json::to_vec(&line)?, &mut text);
-            Ok(ChainedLine { line, chain: Some(chain) })
-        });
-        let lines = chained.collect::<io::Result<Vec<_>>>()?;
-        if let Err(error) = self.append(&text) {
+        let (mut part, mut written, mut chain) = (Part::default(), Vec::new(), self.chain);
+        for line in own.into_iter().chain(lines) {
+            chain = chain.write(&serde_json::to_vec(&line)?, &mut part.text);
+            part.lines.push(ChainedLine { line, chain: Some(chain) });
+            if part.text.len() >= PART_BYTES {
+                written.extend(self.write_part(std::mem::take(&mut part))?);
+            }
+        }
+        if !part.lines.is_empty() {
+            written.extend(self.write_part(part)?);
+        }
+        Ok(written)
+    }
+
+    fn write_part(&mut self, part: Part) -> io::Result<Vec<ChainedLine>> {
+        let held = match &self.lead {
+            None => None,
+            Some(lead) => {
+                let held = lead.log.replicate_file(ReplicaFile::Audit, false, &part.text);
+                Some(held.map_err(io::Error::other)?)
+            }
+        };
+        let put = self.put(&part);
+        match (put, held) {
+            (Ok(()), _) => Ok(part.lines),
+            (Err(error), None) => Err(error),
+            (Err(error), Some(held)) => {
+                self.owed = Some((part, held));
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the log of the core has something that the file does not have.
+    pub(super) const fn owes(&self) -> bool {
+        self.owed.is_some()
+    }
+
+    /// Writes what the log of the core has already.
+    pub(super) fn settle(&mut self) -> io::Result<Vec<ChainedLine>> {
+        let Some((part, held)) = self.owed.take() else { return Ok(Vec::new()) };
+        match self.put(&part) {
+            Ok(()) => Ok(part.lines),
+            Err(error) => {
+                self.owed = Some((part, held));
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes lines as they are, and does with the files what they say. Where that fails, the file has none of them.
+    pub(super) fn put(&mut self, part: &Part) -> io::Result<()> {
+        let begins = part.lines.first().is_some_and(|first| first.line.phase == CONTINUED);
+        if begins && self.bytes > 0 {
+            self.change_file()?;
+        }
+        if let Err(error) = self.append(&part.text) {
             let _ = self.cut();
             return Err(error);
         }
-        self.bytes += text.len() as u64;
-        self.chain = chain;
-        self.first = self.first.or_else(|| lines.first().map(|entry| (entry.line.id, at)));
-        Ok(lines)
+        self.bytes += part.text.len() as u64;
+        self.chain = part.lines.last().and_then(|last| last.chain).unwrap_or(self.chain);
+        let first = part.lines.first().map(|first| (first.line.id, first.line.time.parse().unwrap_or_default()));
+        self.first = self.first.or(first);
+        if begins {
+            self.remove_files(&part.lines);
+        }
+        Ok(())
     }
 
-    /// Begins another file where this one is full or old; gives what is written of that, from this number on.
-    fn rotate(&mut self, id: u64, now: Timestamp) -> io::Result<Vec<AuditLine>> {
+    /// What is to be written of files before a line of this number: of another that begins where this one is full or old, and of those that
+    /// are removed for it.
+    fn changes(&self, id: u64, now: Timestamp) -> io::Result<Vec<AuditLine>> {
         let Some((first_id, since)) = self.first else { return Ok(Vec::new()) };
         let age = u64::try_from(now.micros().saturating_sub(since.micros())).map(Duration::from_micros);
         let is_old = age.is_ok_and(|age| age >= self.config.file_age_max);
         if self.bytes < self.config.file_bytes_max && !is_old {
             return Ok(Vec::new());
         }
-        let name = format!("audit-{first_id:020}.jsonl");
-        let (current, closed) = (self.folder.join(CURRENT), self.folder.join(&name));
+        let name = closed_name(first_id);
         // A record that could not be written may have left a file of this number.
-        if closed.exists() {
+        if self.folder.join(&name).exists() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{name} is there already")));
         }
+        let files = closed_files(&self.folder)?;
+        let mut bytes = files.iter().map(|file| file.bytes).sum::<u64>() + self.bytes;
+        let mut lines = vec![own_line(id, now, CONTINUED, self.chain, format!("goes on from {name}"))];
+        // Files are removed while all are too long together, but never the newest of before.
+        for (file, id) in files.iter().zip(id + 1..) {
+            if bytes.saturating_add(self.config.file_bytes_max) <= self.config.bytes_max {
+                break;
+            }
+            bytes -= file.bytes;
+            let detail = format!("{}, {} bytes: beyond audit.bytes_max", closed_name(file.first_id), file.bytes);
+            lines.push(own_line(id, now, REMOVED, Chain::default(), detail));
+        }
+        Ok(lines)
+    }
+
+    /// Begins another file.
+    fn change_file(&mut self) -> io::Result<()> {
+        let Some((first_id, _)) = self.first else { return Ok(()) };
+        let name = closed_name(first_id);
+        let (current, closed) = (self.folder.join(CURRENT), self.folder.join(&name));
         std::fs::rename(&current, &closed)?;
         let file = OpenOptions::new().create_new(true).read(true).append(true).open(&current);
         match file {
@@ -197,33 +324,28 @@ impl Open {
             }
         }
         File::open(&self.folder)?.sync_all()?;
+        let (files, bytes) = self.before;
+        self.before = (files + 1, bytes + self.bytes);
         (self.bytes, self.first) = (0, None);
-        let mut lines = vec![own_line(id, now, CONTINUED, self.chain, format!("goes on from {name}"))];
-        lines.extend(self.remove_oldest(id + 1, now)?);
         tracing::info!(file = name, chain = %self.chain, "the audit log goes on in another file");
-        Ok(lines)
+        Ok(())
     }
 
-    /// Removes files while all are too long together, but never the newest of before.
-    fn remove_oldest(&mut self, id: u64, now: Timestamp) -> io::Result<Vec<AuditLine>> {
-        let files = closed_files(&self.folder)?;
-        let mut bytes: u64 = files.iter().map(|file| file.bytes).sum();
-        let (mut lines, mut left) = (Vec::new(), files.len());
-        let removable = left.saturating_sub(1);
-        for (file, id) in files.iter().take(removable).zip(id..) {
-            if bytes.saturating_add(self.config.file_bytes_max) <= self.config.bytes_max {
-                break;
+    /// Removes the files that lines name.
+    fn remove_files(&mut self, lines: &[ChainedLine]) {
+        let Ok(files) = closed_files(&self.folder) else { return };
+        for ChainedLine { line, .. } in lines.iter().filter(|entry| entry.line.phase == REMOVED) {
+            let name = line.detail.split(',').next().unwrap_or_default();
+            let Some(file) = files.iter().find(|file| closed_name(file.first_id) == name) else { continue };
+            match std::fs::remove_file(&file.path) {
+                Ok(()) => {
+                    let (files, bytes) = self.before;
+                    self.before = (files.saturating_sub(1), bytes.saturating_sub(file.bytes));
+                    self.removed += 1;
+                }
+                Err(error) => tracing::warn!(file = name, %error, "a file of the audit log cannot be removed"),
             }
-            std::fs::remove_file(&file.path)?;
-            bytes -= file.bytes;
-            left -= 1;
-            self.removed += 1;
-            let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-            let detail = format!("{name}, {} bytes: beyond audit.bytes_max", file.bytes);
-            lines.push(own_line(id, now, REMOVED, Chain::default(), detail));
         }
-        self.before = (left, bytes);
-        Ok(lines)
     }
 
     pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -243,6 +365,38 @@ impl Open {
     }
 }
 
+#[cfg(any(test, feature = "fabric"))]
+impl Open {
+    /// The last number, of before this start where the lines are its own.
+    pub(super) const fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
+    /// The chain up to the last record.
+    pub(super) const fn chain(&self) -> Chain {
+        self.chain
+    }
+
+    /// Whether there is a record.
+    pub(super) const fn has_any(&self) -> bool {
+        self.bytes > 0 || self.before.0 > 0
+    }
+
+    /// Lines that were put have their own numbers.
+    pub(super) fn note_last(&mut self, part: &Part) {
+        self.last_id = part.lines.last().map_or(self.last_id, |last| last.line.id);
+    }
+}
+
+/// Whether a record says the chain of the one before.
+pub(super) fn goes_on(line: &AuditLine) -> bool {
+    [CONTINUED, LEADS].contains(&line.phase.as_str())
+}
+
+fn closed_name(first_id: u64) -> String {
+    format!("audit-{first_id:020}.jsonl")
+}
+
 /// A record of the log about itself.
 fn own_line(id: u64, now: Timestamp, phase: &str, chain: Chain, detail: String) -> AuditLine {
     AuditLine {
@@ -251,7 +405,7 @@ fn own_line(id: u64, now: Timestamp, phase: &str, chain: Chain, detail: String) 
         who: "node".to_owned(),
         topic: String::new(),
         device: String::new(),
-        value: if phase == CONTINUED { chain.to_string() } else { String::new() },
+        value: if phase == REMOVED { String::new() } else { chain.to_string() },
         mode: String::new(),
         phase: phase.to_owned(),
         reason: String::new(),

@@ -10,12 +10,16 @@
 //! written, which does not stop the node, the thread tries it again each second.
 
 mod chain;
+#[cfg(any(test, feature = "fabric"))]
+mod copy;
 mod files;
 mod pages;
 mod verify;
 mod writer;
 
 pub use chain::Chain;
+#[cfg(any(test, feature = "fabric"))]
+pub use copy::AuditCopy;
 pub use files::FileCounts;
 pub use pages::{AuditPage, AuditQuery, AuditReader, ChainedLine};
 pub use verify::{Fault, Verified, verify};
@@ -30,7 +34,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tieline_history::{HUNG_AFTER, Replication, RunningInstant};
+use tieline_history::{HUNG_AFTER, Replicate, Replication, RunningInstant};
 use writer::Writer;
 
 /// Records that may wait for the disk; a command beyond them is refused.
@@ -83,6 +87,14 @@ impl AuditLine {
             }
         }
     }
+}
+
+/// The log of the core that this node leads, which has each line first.
+#[derive(Clone)]
+struct AuditLead {
+    log: Arc<dyn Replicate>,
+    /// Who leads, for a person.
+    words: String,
 }
 
 /// What runs once the records are durable (true) or could not be written (false).
@@ -151,18 +163,23 @@ impl AuditLog {
     /// # Errors
     /// The system gives no thread.
     pub fn start(folder: &Path, config: AuditConfig) -> io::Result<Self> {
-        Self::start_replicated(folder, config, Replication::default())
+        Self::start_replicated(folder, config, (Replication::default(), String::new()))
     }
 
-    /// The same for the leader of a core: what control keeps goes to its log first.
+    /// The same for the leader of a core: its lines, and what control keeps, go to the log of the core first. `words` say who leads.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start_replicated(folder: &Path, config: AuditConfig, replication: Replication) -> io::Result<Self> {
+    pub fn start_replicated(
+        folder: &Path,
+        config: AuditConfig,
+        (replication, words): (Replication, String),
+    ) -> io::Result<Self> {
+        let lead = replication.log.clone().map(|log| AuditLead { log, words });
         let shown = Arc::new(Mutex::new(Shown::default()));
         let (entries, incoming) = sync_channel(WAITING_MAX);
         let (state, shared) = (StateFile::replicated(folder.to_owned(), replication), Arc::clone(&shown));
-        let writer = Writer::start(folder, config, state, shared);
+        let writer = Writer::start(folder, config, (state, lead), shared);
         let (ends, ended) = sync_channel(0);
         let body = move || {
             let _ends: SyncSender<()> = ends;

@@ -2,7 +2,7 @@
 
 use super::AuditLine;
 use super::chain::{Chain, Said};
-use super::files::{CONTINUED, CURRENT, closed_files};
+use super::files::{CURRENT, closed_files, goes_on};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -111,5 +111,5 @@ fn look_at(path: &Path, anchor: Option<(u64, Chain)>, seen: &mut Verified) -> io
 
 /// The chain of the file before, where that file is gone.
 fn before_of(record: &AuditLine, seen: &Verified) -> Option<Chain> {
-    (record.phase == CONTINUED && seen.files == 0).then(|| Chain::parse(&record.value)).flatten()
+    (goes_on(record) && seen.files == 0).then(|| Chain::parse(&record.value)).flatten()
 }

@@ -1,7 +1,7 @@
 //! The thread that writes: records and what control keeps, durable before what follows them.
 
 use super::files::{self, Open, RECENT_MAX};
-use super::{AuditLine, Entry, Shown, lock};
+use super::{AuditLead, AuditLine, ChainedLine, Entry, Shown, lock};
 use crate::config::AuditConfig;
 use crate::control::state::StateFile;
 use std::collections::BTreeMap;
@@ -24,13 +24,19 @@ pub(super) struct Writer {
     config: AuditConfig,
     file: Option<Open>,
     state: StateFile,
+    lead: Option<AuditLead>,
     shown: Arc<Mutex<Shown>>,
 }
 
 impl Writer {
     /// Opens the file, which may fail; then it is tried again.
-    pub(super) fn start(folder: &Path, config: AuditConfig, state: StateFile, shown: Arc<Mutex<Shown>>) -> Self {
-        let mut writer = Self { folder: folder.to_owned(), config, file: None, state, shown };
+    pub(super) fn start(
+        folder: &Path,
+        config: AuditConfig,
+        (state, lead): (StateFile, Option<AuditLead>),
+        shown: Arc<Mutex<Shown>>,
+    ) -> Self {
+        let mut writer = Self { folder: folder.to_owned(), config, file: None, state, lead, shown };
         writer.recover();
         writer
     }
@@ -55,18 +61,29 @@ impl Writer {
     fn recover(&mut self) {
         let opened = match self.file.take() {
             Some(open) => Ok((open, None)),
-            None => Open::new(&self.folder, self.config).map(|(open, recent)| (open, Some(recent))),
+            None => Open::new(&self.folder, self.config, self.lead.clone()).map(|(open, recent)| (open, Some(recent))),
         };
         let tried = opened.and_then(|(mut open, recent)| {
             let (probed, cut) = (open.append(&PROBE), open.cut());
             if let Some(recent) = recent {
                 lock(&self.shown).recent = recent;
             }
+            let begun = probed.and(cut).and_then(|()| {
+                let settled = open.settle()?;
+                self.show(settled);
+                open.begin()
+            });
             lock(&self.shown).files = open.counts();
             self.file = Some(open);
-            probed.and(cut)
+            begun
         });
-        self.note(tried.err());
+        match tried {
+            Ok(lines) => {
+                self.show(lines);
+                self.note(None);
+            }
+            Err(error) => self.note(Some(error)),
+        }
     }
 
     fn note(&self, error: Option<io::Error>) {
@@ -83,7 +100,11 @@ impl Writer {
 
     fn write(&mut self, entries: Vec<Entry>) {
         lock(&self.shown).under_way = Some(RunningInstant::now());
-        let stored = self.store(&entries);
+        // What the log of the core has must be here before anything else goes there.
+        if self.owes() {
+            self.recover();
+        }
+        let stored = !self.owes() && self.store(&entries);
         let durable = self.write_durably(&entries);
         lock(&self.shown).under_way = None;
         for Entry { state, afterwards, .. } in entries {
@@ -130,13 +151,21 @@ impl Writer {
         };
         let durable = written.is_some();
         if let Some(lines) = written {
-            let mut shown = lock(&self.shown);
-            shown.recent.extend(lines);
-            let over = shown.recent.len().saturating_sub(RECENT_MAX);
-            shown.recent.drain(..over);
-            shown.files = self.file.as_ref().map(Open::counts).unwrap_or_default();
+            self.show(lines);
+            lock(&self.shown).files = self.file.as_ref().map(Open::counts).unwrap_or_default();
         }
         durable
+    }
+
+    fn owes(&self) -> bool {
+        self.file.as_ref().is_some_and(Open::owes)
+    }
+
+    fn show(&self, lines: Vec<ChainedLine>) {
+        let mut shown = lock(&self.shown);
+        shown.recent.extend(lines);
+        let over = shown.recent.len().saturating_sub(RECENT_MAX);
+        shown.recent.drain(..over);
     }
 }
 
@@ -162,6 +191,7 @@ pub(super) fn follow(unfinished: &mut BTreeMap<String, AuditLine>, line: &AuditL
         | "override_on"
         | "override_off"
         | files::CONTINUED
+        | files::LEADS
         | files::REMOVED => {}
         _ => drop(unfinished.remove(&line.topic)),
     }
@@ -173,8 +203,13 @@ pub(super) fn end_of(line: AuditLine, id: u64) -> AuditLine {
         "sent" => ("unanswered", "the node stopped before the outcome came; the command may have been carried out"),
         _ => ("dropped", "the node stopped before it was sent"),
     };
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let time = Timestamp::default().later(since_1970).to_string();
+    let time = now().to_string();
     let (phase, reason, detail) = (phase.to_owned(), "restart".to_owned(), detail.to_owned());
     AuditLine { id, time, phase, reason, detail, ..line }
+}
+
+/// The time of the system.
+pub(super) fn now() -> Timestamp {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::default().later(since_1970)
 }

@@ -4,7 +4,7 @@ use super::{Record, read};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use tieline_history::{ReplicaFile, ReplicaKind, Replication};
+use tieline_history::{ReplicaFile, Replication, Withheld};
 
 /// The file below a node's data folder.
 const FILE: &str = "control.jsonl";
@@ -71,13 +71,13 @@ impl StateFile {
 
     /// Writes and syncs. Where that fails, the file has none of it that a later read would take for a record of the middle.
     pub fn write(&mut self, change: &StateChange) -> io::Result<()> {
+        let mut held = Withheld::default();
         if let Some(log) = &self.replication.log {
             let (record, replaces) = match change {
                 StateChange::Append(text) => (text, false),
                 StateChange::Replace(text) => (text, true),
             };
-            let kind = ReplicaKind::File { file: ReplicaFile::Control, replaces };
-            log.replicate(kind, record).map_err(io::Error::other)?;
+            held = log.replicate_file(ReplicaFile::Control, replaces, record).map_err(io::Error::other)?;
         }
         let written = match change {
             StateChange::Append(text) => self.append(text),
@@ -87,6 +87,7 @@ impl StateFile {
             // Opened again, and cut to its records, when the next is written.
             self.cut();
         }
+        drop(held);
         written
     }
 

@@ -19,7 +19,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::Timestamp;
-use tieline_history::{ReplicaFile, ReplicaKind, Replication};
+use tieline_history::{ReplicaFile, Replication, Withheld};
 use tokio::sync::watch;
 
 /// What tokens begin with, so that they are recognised where they should not be.
@@ -421,21 +421,21 @@ impl SiteList {
 
     /// The log of the core first, then the file: what is answered is on the disk, and is at the next leader.
     fn change(&mut self, name: &str, site: Site) -> Result<(), JoinError> {
-        self.replicate(&BTreeMap::from([(name.to_owned(), site.clone())]), false)?;
+        let held = self.replicate(&BTreeMap::from([(name.to_owned(), site.clone())]), false)?;
         let mut sites = self.sites.clone();
         sites.insert(name.to_owned(), site);
         self.write(&sites)?;
+        drop(held);
         (self.sites, self.is_dirty) = (sites, false);
         self.changes.send_modify(|number| *number += 1);
         Ok(())
     }
 
-    fn replicate(&self, sites: &BTreeMap<String, Site>, replaces: bool) -> Result<(), JoinError> {
-        let Some(log) = &self.replication.log else { return Ok(()) };
+    fn replicate(&self, sites: &BTreeMap<String, Site>, replaces: bool) -> Result<Withheld, JoinError> {
+        let Some(log) = &self.replication.log else { return Ok(Withheld::default()) };
         let form = Form { version: VERSION, sites: sites.clone() };
         let record = serde_json::to_vec(&form).map_err(|error| JoinError::Deposed(error.to_string()))?;
-        let kind = ReplicaKind::File { file: ReplicaFile::Sites, replaces };
-        log.replicate(kind, &record).map(drop).map_err(JoinError::Deposed)
+        log.replicate_file(ReplicaFile::Sites, replaces, &record).map_err(JoinError::Deposed)
     }
 
     fn write(&self, sites: &BTreeMap<String, Site>) -> Result<(), JoinError> {

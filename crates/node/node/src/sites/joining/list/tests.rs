@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tieline_fabric::{KeyKind, Keys};
-use tieline_history::Replicate;
+use tieline_history::{ReplicaKind, Replicate};
 
 const VALID: Duration = Duration::from_secs(60);
 
