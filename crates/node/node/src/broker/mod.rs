@@ -279,11 +279,9 @@ impl ClientOwner {
             let words = "no such method of enhanced authentication is known";
             return session.with(|wire, _| wire.mqtt.refuse(ReasonCode::BadAuthenticationMethod, words));
         }
-        match delivery_options::write_window(&request.properties) {
-            Ok(window) => session.with(|wire, _| wire.set_write_window(window)),
-            Err(words) => {
-                return session.with(|wire, _| wire.mqtt.refuse(ReasonCode::ImplementationSpecificError, &words));
-            }
+        let window = delivery_options::write_window(&request.properties);
+        if let Err(words) = window.map(|window| session.with(|wire, _| wire.set_write_window(window))) {
+            return session.with(|wire, _| wire.mqtt.refuse(ReasonCode::ImplementationSpecificError, &words));
         }
         if let Some(request) = self.authentication.admit(session, now, &self.bus, request) {
             self.enter(session, now, &request);
@@ -338,9 +336,8 @@ impl ClientOwner {
             }
         };
         let selector = selector.map(|selector| selector.owned_by(self.owner(client)));
-        let offer = request.properties.own_property(tieline_delta::PROPERTY);
         let may_have_deltas = request.subscriptions.iter().any(|(filter, _)| filter.share.is_none());
-        let offer = offer.filter(|_| may_have_deltas);
+        let offer = properties.own_property(tieline_delta::PROPERTY).filter(|_| may_have_deltas);
         let counts = properties.own_property(tieline_delta::VERSION) == Some(tieline_delta::MARK);
         let mut agreed = offer.and_then(|offer| self.bus.borrow_mut().agree_deltas(client.key, offer, counts));
         let mut has_deltas = false;
