@@ -143,18 +143,18 @@ def test_upstreams_with_the_same_topics_are_refused(tmp_path):
     assert done.returncode != 0 and 'topics "east/#", which are topics of the upstream "west", too' in done.stderr, done.stderr
 
 
-def test_urgent_topics_have_a_session_of_their_own(tmp_path, cores):
+def test_urgent_topics_and_bulk_have_sessions_of_their_own(tmp_path, cores):
     west, _, _ = cores
-    urgent = "plant/1/breaker"
+    urgent, bulk = "plant/1/breaker", "plant/1/samples"
     publish(west, urgent, point(1), "-r")
     publish(west, "plant/1/power", point(5), "-r")
-    table = ("west", edge_of(west), 'protection = ["+/+/breaker"]\nprefix = "w"\nclient_id = "north"')
+    table = ("west", edge_of(west), 'protection = ["+/+/breaker"]\nbulk = ["+/+/samples"]\nprefix = "w"\nclient_id = "north"')
     with Node(folder(tmp_path, "edge"), more=upstreams(table)) as edge, Sub(edge, "w/#") as sub, Paho(edge) as paho:
-        wait_for_states(edge, **{"west-protection": "up", "west": "up"})
+        wait_for_states(edge, **{"west-protection": "up", "west-bulk": "up", "west": "up"})
         sub.wait(f"w/{urgent}", v=1)
         sub.wait("w/plant/1/power", v=5)
         sessions = west.request("/v1/sessions")[1]
-        assert {"north", "north-protection"} <= {one["client"] for one in sessions["sessions"]}, sessions
+        assert {"north", "north-protection", "north-bulk"} <= {one["client"] for one in sessions["sessions"]}, sessions
         # Updates of both, and a message of a client, which goes where the topic's values come from.
         publish(west, urgent, point(2), "-r")
         publish(west, "plant/1/power", point(6), "-r")
@@ -164,5 +164,9 @@ def test_urgent_topics_have_a_session_of_their_own(tmp_path, cores):
         sub.wait(f"w/{urgent}", v=3)
         assert acknowledged(paho, "w/plant/1/power", point(7)) == 0
         sub.wait("w/plant/1/power", v=7)
+        for number in range(3):
+            publish(west, bulk, point(number), "-r")
+            sub.wait(f"w/{bulk}", v=number)
+        assert [body["v"] for _, topic, body in sub.messages() if topic == f"w/{bulk}"] == [0, 1, 2]
         # None of them came twice.
         assert [body["v"] for _, topic, body in sub.messages() if topic == f"w/{urgent}"] == [1, 2, 3]

@@ -98,7 +98,7 @@ impl Mirror {
             name: config.name.as_str().into(),
             wants: Wants::new(topics.clone(), linger),
             topics,
-            beside: config.protection_here().collect(),
+            beside: config.beside_here().collect(),
             prefix: config.prefix.clone(),
             node: node.to_owned(),
             above: Nodes::default(),

@@ -10,10 +10,11 @@ use tieline_core::Filter;
 /// Upstreams of one node, each with a session of its own.
 const UPSTREAMS_MAX: usize = 8;
 /// The keys of a table `[[edge.upstream]]` that stand in `[edge]` where it has one upstream.
-const OF_UPSTREAM: [&str; 10] = [
+const OF_UPSTREAM: [&str; 11] = [
     "topics",
     "keep",
     "protection",
+    "bulk",
     "prefix",
     "client_id",
     "user",
@@ -110,6 +111,7 @@ fn conflict(one: &UpstreamConfig, other: &UpstreamConfig) -> Option<(String, Str
 mod tests {
     use super::super::from_text;
     use super::*;
+    use crate::config::Priority;
 
     fn read(text: &str) -> Result<EdgeConfig, String> {
         match from_text("t.toml", &format!("[node]\nname='north'\n[edge]\n{text}"), Path::new("/etc/t")) {
@@ -200,22 +202,26 @@ mod tests {
     }
 
     #[test]
-    fn topics_of_protection_have_a_session_of_their_own() {
-        let upstream = read_one("upstream='mqtt://c'\nprotection=['+/alarm']\nkeep=['a/#','b/power']");
+    fn topics_of_protection_and_bulk_have_sessions_of_their_own() {
+        let upstream =
+            read_one("upstream='mqtt://c'\nprotection=['+/alarm']\nbulk=['b/#','samples/#']\nkeep=['a/#','b/power']");
         let sessions: Vec<_> = upstream
             .sessions()
             .into_iter()
-            .map(|(session, first)| {
+            .map(|(session, priority)| {
                 let keep: Vec<String> = session.keep.iter().map(ToString::to_string).collect();
-                (session.name, session.client_id, keep.join(" "), session.topics.len(), first)
+                let beside: Vec<String> = session.beside_here().map(|filter| filter.to_string()).collect();
+                (session.name, session.client_id, keep.join(" "), beside.join(" "), priority)
             })
             .collect();
         let expect = [
-            ("upstream-protection", "edge-north-protection", "a/alarm", 1, true),
-            ("upstream", "edge-north", "a/# b/power", 1, false),
+            ("upstream-protection", "edge-north-protection", "a/alarm", "", Priority::Protection),
+            ("upstream-bulk", "edge-north-bulk", "b/power", "+/alarm", Priority::Bulk),
+            ("upstream", "edge-north", "a/# b/power", "+/alarm b/# samples/#", Priority::Monitoring),
         ];
-        let expect = expect
-            .map(|(name, id, keep, topics, first)| (name.to_owned(), id.to_owned(), keep.to_owned(), topics, first));
+        let expect = expect.map(|(name, id, keep, beside, priority)| {
+            (name.to_owned(), id.to_owned(), keep.to_owned(), beside.to_owned(), priority)
+        });
         assert_eq!(sessions, expect);
     }
 
@@ -234,6 +240,7 @@ mod tests {
         check(&["address='mqtt://a'"], "edge.upstream[0].name");
         check(&["name='a'"], "edge.upstream[0].address");
         check(&[&with(a, "protection=['x/#']\ntopics=['y/#']")], "edge.upstream[0].protection");
+        check(&[&with(a, "bulk=['x/#']\ntopics=['y/#']")], "edge.upstream[0].bulk");
         check(&["name='nodes'\naddress='mqtt://a'"], "nodes and state are taken");
         check(&["name='a/b'\naddress='mqtt://a'"], "a name of letters");
         check(&[&with(a, "prefix='$x'")], "a prefix of topics");

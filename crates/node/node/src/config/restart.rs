@@ -107,9 +107,10 @@ fn note_edge(started: &EdgeConfig, file: &EdgeConfig, mut note: impl FnMut(&'sta
 
 fn note_upstream(started: &UpstreamConfig, file: &UpstreamConfig, mut note: impl FnMut(&'static str, bool)) {
     let UpstreamConfig { name, addresses, prefix, topics, keep: _, client_id, user, .. } = started;
-    let UpstreamConfig { password_file, authorities, identity, protection, .. } = started;
+    let UpstreamConfig { password_file, authorities, identity, protection, bulk, .. } = started;
     note("edge.upstream", *addresses == file.addresses && *name == file.name);
     note("edge.protection", *protection == file.protection);
+    note("edge.bulk", *bulk == file.bulk);
     note("edge.prefix", *prefix == file.prefix);
     note("edge.topics", *topics == file.topics);
     note("edge.client_id", *client_id == file.client_id);

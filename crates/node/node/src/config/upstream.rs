@@ -1,5 +1,6 @@
 //! One upstream of an edge: where it is, which topics are its own, and how the node shows who it is.
 
+use super::device::Priority;
 use super::parse;
 use super::prefix::TopicPrefix;
 use super::reader::{Document, Expected, Section};
@@ -14,8 +15,9 @@ const PORT: u16 = 1883;
 const TLS_PORT: u16 = 8883;
 /// The name of an upstream that has none in the file.
 const ONLY: &str = "upstream";
-/// What the name of a session for topics of protection ends with.
+/// What the names of sessions for topics of protection, and for bulk, end with.
 const PROTECTION: &str = "protection";
+const BULK: &str = "bulk";
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -34,6 +36,8 @@ pub struct UpstreamConfig {
     pub keep: Vec<Filter>,
     /// Those of them that come in a session of their own, so that they wait behind no others on a slow link.
     pub protection: Vec<Filter>,
+    /// Those of the rest that come in a session of their own, so that others wait behind none of them.
+    pub bulk: Vec<Filter>,
     /// The name of the node's session there.
     pub client_id: String,
     /// As whom the node comes.
@@ -52,29 +56,35 @@ impl UpstreamConfig {
         self.topics.iter().filter_map(|filter| self.prefix.filter_here(filter))
     }
 
-    /// The topics that come in a session of their own, by their names here.
-    pub fn protection_here(&self) -> impl Iterator<Item = Filter> {
-        self.protection.iter().filter_map(|filter| self.prefix.filter_here(filter))
+    /// The topics that come in other sessions than this, by their names here.
+    pub fn beside_here(&self) -> impl Iterator<Item = Filter> {
+        self.protection.iter().chain(&self.bulk).filter_map(|filter| self.prefix.filter_here(filter))
     }
 
-    /// The sessions with the upstream: one for its topics of protection, where there are some, and one for the others. Whether each
-    /// is the first of these.
+    /// The sessions with the upstream, and how urgent each is: one for its topics of protection and one for bulk, where there are some,
+    /// and the last for the others. A topic is of the first that has it.
     #[must_use]
-    pub fn sessions(&self) -> Vec<(Self, bool)> {
-        let mut sessions = vec![(self.clone(), false)];
-        if !self.protection.is_empty() {
-            let within =
-                |keep: &Filter| self.protection.iter().filter_map(|filter| filter.common(keep)).collect::<Vec<_>>();
-            let protection = Self {
-                name: format!("{}-{PROTECTION}", self.name),
-                topics: self.protection.clone(),
+    pub fn sessions(&self) -> Vec<(Self, Priority)> {
+        let own = |ending: &str, topics: &[Filter], protection: &[Filter]| {
+            let within = |keep: &Filter| topics.iter().filter_map(|filter| filter.common(keep)).collect::<Vec<_>>();
+            Self {
+                name: format!("{}-{ending}", self.name),
+                topics: topics.to_vec(),
                 keep: self.keep.iter().flat_map(within).collect(),
-                protection: Vec::new(),
-                client_id: format!("{}-{PROTECTION}", self.client_id),
+                protection: protection.to_vec(),
+                bulk: Vec::new(),
+                client_id: format!("{}-{ending}", self.client_id),
                 ..self.clone()
-            };
-            sessions.insert(0, (protection, true));
+            }
+        };
+        let mut sessions = Vec::new();
+        if !self.protection.is_empty() {
+            sessions.push((own(PROTECTION, &self.protection, &[]), Priority::Protection));
         }
+        if !self.bulk.is_empty() {
+            sessions.push((own(BULK, &self.bulk, &self.protection), Priority::Bulk));
+        }
+        sessions.push((self.clone(), Priority::Monitoring));
         sessions
     }
 
@@ -143,11 +153,14 @@ fn read_rest(
         let expected = format!("filters of topics that {} selects, too", s.key("topics"));
         doc.report(s.value_at("keep"), &s.key("keep"), format!("{outside:?}"), expected);
     }
-    let protection = s.or(doc, "protection", Vec::new(), read_topics);
-    for outside in protection.iter().filter(|filter| !topics.iter().any(|topics| topics.covers(filter))) {
-        let expected = format!("filters of topics that {} selects, too", s.key("topics"));
-        doc.report(s.value_at("protection"), &s.key("protection"), format!("{outside:?}"), expected);
-    }
+    let [protection, bulk] = [PROTECTION, BULK].map(|key| {
+        let own = s.or(doc, key, Vec::new(), read_topics);
+        for outside in own.iter().filter(|filter| !topics.iter().any(|topics| topics.covers(filter))) {
+            let expected = format!("filters of topics that {} selects, too", s.key("topics"));
+            doc.report(s.value_at(key), &s.key(key), format!("{outside:?}"), expected);
+        }
+        own
+    });
     let client_id = s.or(doc, "client_id", client_id, parse::text);
     let user = s.optional(doc, "user", parse::text);
     let password_file = s.optional(doc, "password_file", parse::text).map(|file| folder.join(file));
@@ -164,6 +177,7 @@ fn read_rest(
         topics,
         keep,
         protection,
+        bulk,
         client_id,
         user,
         password_file,

@@ -23,7 +23,7 @@ pub use chain::{NODES_TOPIC, Nodes, node_of};
 pub use desk::with_response_topic;
 pub use way::{GivenWay, MakeConnection, Way};
 
-use crate::config::UpstreamConfig;
+use crate::config::{Priority, UpstreamConfig};
 use bytes::Bytes;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -136,8 +136,8 @@ pub struct EdgeLink {
     pub at: usize,
     /// The upstream.
     pub upstream: UpstreamConfig,
-    /// Whether its topics are urgent on the bus.
-    pub is_urgent: bool,
+    /// How urgent its topics are on the bus.
+    pub priority: Priority,
     /// This node in [`Nodes`]: the same for all upstreams.
     pub node: String,
     /// The longest wait between attempts to connect.

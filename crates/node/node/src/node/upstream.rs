@@ -1,8 +1,8 @@
 //! The parts of an edge, where the node is one: a thread for each session, and their places on the bus.
 
 use super::StartError;
-use crate::bus::{BusHandle, Mirror};
-use crate::config::{EdgeConfig, UpstreamConfig};
+use crate::bus::{BusHandle, BusInput, Mirror};
+use crate::config::{EdgeConfig, Priority, UpstreamConfig};
 use crate::edge::{EdgeHandle, EdgeInput, EdgeLink, EdgeThread, GivenWay, Way, node_of, run_here};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ impl EdgeParts {
         let EdgeConfig { node_name, upstreams, linger, retry_max, window, silence } = config.clone()?;
         let node = node_of(&node_name, number);
         let sockets = Arc::<Counters>::default();
-        let link = |(at, (upstream, is_urgent))| {
+        let link = |(at, (upstream, priority))| {
             let (handle, asked) = EdgeHandle::new(&sockets);
             // What is urgent waits for nothing.
-            let window = if is_urgent { Duration::ZERO } else { window };
-            (EdgeLink { at, upstream, is_urgent, node: node.clone(), retry_max, window, silence }, handle, asked)
+            let window = if priority == Priority::Protection { Duration::ZERO } else { window };
+            (EdgeLink { at, upstream, priority, node: node.clone(), retry_max, window, silence }, handle, asked)
         };
         let links = upstreams.iter().flat_map(UpstreamConfig::sessions).enumerate().map(link).collect();
         Some(Self { links, linger, sockets })
@@ -48,20 +48,29 @@ impl EdgeParts {
 
     /// Starts the threads; their news go to the bus.
     pub(super) fn start(self, clock: Clock, bus: &BusHandle) -> Result<Vec<EdgeThread>, StartError> {
-        let [protection, monitoring, _] = bus.lanes();
+        let lanes = bus.lanes();
         let start = |(link, handle, asked): (EdgeLink, EdgeHandle, _)| {
-            let lane = if link.is_urgent { &protection } else { &monitoring };
-            EdgeThread::start(link, clock, &handle, asked, lane.clone())
+            let lane = lane_of(&lanes, &link);
+            EdgeThread::start(link, clock, &handle, asked, lane)
         };
         self.links.into_iter().map(start).collect::<Result<_, _>>().map_err(StartError::Thread)
     }
 
     /// The same as tasks of the present thread, over connections that they are given.
     pub(super) fn start_here(self, shard: &Rc<Shard>, bus: &BusHandle, way: &GivenWay) {
-        let [protection, monitoring, _] = bus.lanes();
+        let lanes = bus.lanes();
         for (link, handle, asked) in self.links {
-            let lane = if link.is_urgent { &protection } else { &monitoring };
-            run_here(Rc::clone(shard), (link, Way::Given(way.clone())), &handle, asked, lane.clone());
+            let lane = lane_of(&lanes, &link);
+            run_here(Rc::clone(shard), (link, Way::Given(way.clone())), &handle, asked, lane);
         }
+    }
+}
+
+/// What takes the news of a session.
+fn lane_of([protection, monitoring, bulk]: &[mpsc::Sender<BusInput>; 3], link: &EdgeLink) -> mpsc::Sender<BusInput> {
+    match link.priority {
+        Priority::Protection => protection.clone(),
+        Priority::Monitoring => monitoring.clone(),
+        Priority::Bulk => bulk.clone(),
     }
 }

@@ -436,6 +436,25 @@ fn topics_of_protection_come_in_their_own_session_alone() {
     assert_eq!(["b/alarm", "b/power"].map(|topic| edge.bus.upstream_of(topic)), [Some(0), Some(1)]);
 }
 
+#[test]
+fn a_topic_of_protection_and_bulk_is_of_protection() {
+    let mut edge = Edge::of("[edge]\nupstream='mqtt://core'\nprotection=['+/alarm']\nbulk=['b/#']\n");
+    edge.subscribe(1, "#");
+    for (up, asked) in ["++/alarm", "+b/#", "+#"].into_iter().enumerate() {
+        edge.up = up;
+        assert_eq!(edge.asked(0), asked);
+        edge.link(true);
+    }
+    for (up, value) in [(2, "other"), (1, "bulk"), (0, "alarm")] {
+        edge.up = up;
+        ["b/alarm", "b/power", "c/power"].into_iter().for_each(|topic| edge.value(topic, value));
+    }
+    assert_eq!(["b/alarm", "b/power", "c/power"].map(|topic| edge.shown(topic)), ["alarm", "bulk", "other"]);
+    let ups = ["b/alarm", "b/power", "c/power"].map(|topic| edge.bus.upstream_of(topic));
+    assert_eq!(ups, [Some(0), Some(1), Some(2)]);
+    assert_eq!(edge.bus.upstream_of_lock("b/power"), Some(2));
+}
+
 /// Versions are those of the upstream, also of a value that was marked `away` and of one that comes again.
 #[test]
 fn versions_are_those_of_the_upstream() {
