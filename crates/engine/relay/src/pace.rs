@@ -40,7 +40,7 @@ impl Default for PaceLimits {
             window_bytes_min: 2 << 10,
             batch_bytes_min: 1 << 10,
             batch_bytes_max: 512 << 10,
-            queue_max: Duration::from_millis(250),
+            queue_max: Duration::from_millis(150),
         }
     }
 }
@@ -67,9 +67,15 @@ impl Pace {
         self.in_flight < self.window
     }
 
-    /// The bytes of the next batch.
+    /// The bytes of the next batch: a part of the window, and of the queue, too. What takes the link for longer looks like a queue.
     pub(crate) fn batch_bytes(&self) -> usize {
-        (self.window / BATCHES_OF_WINDOW).clamp(self.limits.batch_bytes_min, self.limits.batch_bytes_max)
+        let of_window = self.window / BATCHES_OF_WINDOW;
+        let of_queue = self.smoothed.map_or(of_window, |link| {
+            let [queue, link] =
+                [self.limits.queue_max, link].map(|time| usize::try_from(time.as_micros()).unwrap_or(usize::MAX));
+            of_window.saturating_mul(queue) / link.max(1)
+        });
+        of_window.min(of_queue).clamp(self.limits.batch_bytes_min, self.limits.batch_bytes_max)
     }
 
     pub(crate) fn window(&self) -> usize {
@@ -96,10 +102,12 @@ impl Pace {
         self.smoothed = Some(self.smoothed.map_or(link, |before| (before * 7 + link) / 8));
         self.shortest.note(now, link);
         let queue = link.saturating_sub(self.shortest.get());
+        // What was sent since then is on its way still: more of a queue comes.
+        self.is_starting &= queue <= self.limits.queue_max / 2;
         if queue > self.limits.queue_max {
             self.shrink(now, link, 7);
         } else if was_full && queue <= self.limits.queue_max / 2 {
-            let step = if self.is_starting { bytes } else { bytes * self.batch_bytes() / self.window.max(1) };
+            let step = if self.is_starting { bytes } else { bytes / BATCHES_OF_WINDOW };
             self.window = (self.window + step).min(self.limits.window_bytes_max);
         }
     }
