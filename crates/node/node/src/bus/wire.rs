@@ -59,19 +59,24 @@ struct Waits {
 struct Shared {
     /// Most sessions have one frame at a time: it takes no queue.
     first: Option<Bytes>,
-    #[expect(clippy::box_collection, reason = "most sessions never have one")]
-    frames: Option<Box<VecDeque<Bytes>>>,
-    /// Has all of them, where they are to wait for one another.
-    gathered: Option<Box<Gathered>>,
+    behind: Option<Box<Behind>>,
     bytes: usize,
     bytes_max: usize,
+}
+
+/// Frames behind the first, or all of them.
+#[derive(Debug)]
+enum Behind {
+    Frames(VecDeque<Bytes>),
+    /// All, where they are to wait for one another.
+    Gathered(Box<Gathered>),
 }
 
 impl Wire {
     /// A session for which so many bytes may wait of what its owner keeps for it.
     #[must_use]
     pub fn new(mqtt: ServerSession, bytes_max: usize) -> Self {
-        let shared = Shared { first: None, frames: None, gathered: None, bytes: 0, bytes_max };
+        let shared = Shared { first: None, behind: None, bytes: 0, bytes_max };
         let told_when_clear = RefCell::default();
         Self { mqtt, shared: RefCell::new(shared), again: None, web: None, told_when_clear, kept: None }
     }
@@ -151,40 +156,41 @@ impl Wire {
         }
         let shared = &mut *self.shared.borrow_mut();
         shared.bytes += frame.len();
-        if let Some(gathered) = &mut shared.gathered {
-            gathered.push(|out| out.extend_from_slice(&frame));
-            return;
+        match shared.behind.as_deref_mut() {
+            Some(Behind::Gathered(gathered)) => {
+                gathered.push(|out| out.extend_from_slice(&frame));
+            }
+            Some(Behind::Frames(frames)) => frames.push_back(frame),
+            None if shared.bytes == frame.len() => shared.first = Some(frame),
+            None => shared.behind = Some(Box::new(Behind::Frames([frame].into()))),
         }
-        if shared.bytes == frame.len() {
-            shared.first = Some(frame);
-            return;
-        }
-        shared.frames.get_or_insert_default().push_back(frame);
     }
 
     /// Shared frames wait so long for one another from here on.
     pub fn set_write_window(&mut self, window: Duration) {
-        self.shared.get_mut().gathered = (!window.is_zero()).then(|| Box::new(Gathered::new(window)));
+        self.shared.get_mut().behind =
+            (!window.is_zero()).then(|| Box::new(Behind::Gathered(Box::new(Gathered::new(window)))));
     }
 
     /// Whether shared frames wait for one another.
     #[must_use]
     pub fn gathers(&self) -> bool {
-        self.shared.borrow().gathered.is_some()
+        self.shared.borrow_mut().gathered().is_some()
     }
 
     /// Adds a frame of this length to those that wait for one another; false where the session takes none.
     pub(super) fn gather(&self, len: usize, put: impl FnOnce(&mut Vec<u8>)) -> bool {
         let shared = &mut *self.shared.borrow_mut();
         let takes = !self.is_output_held() && self.mqtt.can_take_shared_frame(len);
-        let Some(gathered) = shared.gathered.as_mut().filter(|_| takes) else { return false };
-        shared.bytes += gathered.push(put);
+        let Some(gathered) = shared.gathered().filter(|_| takes) else { return false };
+        let bytes = gathered.push(put);
+        shared.bytes += bytes;
         true
     }
 
     /// Frames that wait for one another do so no longer.
     pub fn hurry(&self) {
-        if let Some(gathered) = &mut self.shared.borrow_mut().gathered {
+        if let Some(gathered) = self.shared.borrow_mut().gathered() {
             gathered.hurry();
         }
     }
@@ -192,7 +198,8 @@ impl Wire {
     /// Whether what waits is to wait for more.
     pub(super) fn hold(&self, now: Instant) -> Hold {
         let shared = &mut *self.shared.borrow_mut();
-        let gathered = shared.gathered.as_mut().filter(|_| shared.bytes > 0);
+        let waits = shared.bytes > 0;
+        let gathered = shared.gathered().filter(|_| waits);
         gathered.map_or(Hold::No, |gathered| gathered.hold(now))
     }
 
@@ -207,7 +214,7 @@ impl Wire {
     pub fn shared_frame_max(&self) -> Option<usize> {
         let is_free = {
             let shared = self.shared.borrow();
-            shared.bytes == 0 && shared.gathered.is_none()
+            shared.bytes == 0 && shared.behind.is_none()
         };
         let may = self.web.is_none() && !self.is_output_held() && !self.mqtt.has_output() && is_free;
         self.mqtt.shared_frame_max().filter(|_| may)
@@ -233,17 +240,28 @@ impl Wire {
 }
 
 impl Shared {
+    fn gathered(&mut self) -> Option<&mut Gathered> {
+        match self.behind.as_deref_mut() {
+            Some(Behind::Gathered(gathered)) => Some(gathered),
+            Some(Behind::Frames(_)) | None => None,
+        }
+    }
+
     /// Appends the next frame; false where there is none.
     fn pop(&mut self, out: &mut Vec<u8>) -> bool {
-        if let Some(gathered) = &mut self.gathered {
+        if let Some(gathered) = self.gathered() {
             let length = gathered.pop(out);
             self.bytes -= length.unwrap_or(0);
             return length.is_some();
         }
-        let Some(frame) = self.first.take().or_else(|| self.frames.as_mut()?.pop_front()) else { return false };
+        let frame = self.first.take().or_else(|| match self.behind.as_deref_mut() {
+            Some(Behind::Frames(frames)) => frames.pop_front(),
+            Some(Behind::Gathered(_)) | None => None,
+        });
+        let Some(frame) = frame else { return false };
         self.bytes -= frame.len();
-        if self.frames.as_ref().is_some_and(|frames| frames.is_empty()) {
-            self.frames = None;
+        if self.bytes == 0 {
+            self.behind = None;
         }
         out.extend_from_slice(&frame);
         true
@@ -251,8 +269,11 @@ impl Shared {
 
     /// All are dropped.
     fn clear(&mut self) {
-        (self.first, self.frames, self.bytes) = (None, None, 0);
-        self.gathered.iter_mut().for_each(|gathered| gathered.clear());
+        (self.first, self.bytes) = (None, 0);
+        match self.gathered() {
+            Some(gathered) => gathered.clear(),
+            None => self.behind = None,
+        }
     }
 }
 
