@@ -198,12 +198,8 @@ impl Outgoing {
     fn share(&mut self, now: Now, session: &Session<Wire>) -> Shared {
         let version = session.look(|wire| wire.mqtt.version());
         match self.frames.of(version, &self.message, &mut self.room) {
-            None => Shared::Not,
-            Some(frame) if session.look(Wire::gathers) => {
-                let bytes = frame.bytes_mut().as_slice();
-                gather(now, session, bytes.len(), |out| out.extend_from_slice(bytes))
-            }
             Some(frame) => queue(now, session, frame.bytes_mut()),
+            None => Shared::Not,
         }
     }
 
@@ -223,7 +219,8 @@ impl Outgoing {
         }
         let Some((_, frame)) = &self.shared_delta else { return Shared::Not };
         let shared = if session.look(Wire::gathers) {
-            gather(now, session, frame.len(), |out| frame.append(alias, retain, out))
+            let waiting = session.look(|wire| wire.gather(frame.len(), |out| frame.append(alias, retain, out)));
+            queued(now, session, waiting)
         } else {
             queue(now, session, &mut FrameBytes::Shared(frame.with(alias, retain)))
         };
@@ -273,26 +270,17 @@ fn queue(now: Now, session: &Session<Wire>, frame: &mut FrameBytes) -> Shared {
         return Shared::Sent;
     }
     session.close_passage();
-    let is_taken = session.look(|wire| {
-        let takes = !wire.is_output_held() && wire.mqtt.can_take_shared_frame(len);
-        takes.then(|| wire.push_shared(frame.share())).is_some()
-    });
-    queued(now, session, is_taken)
+    let waiting = session.look(|wire| wire.queue(frame));
+    queued(now, session, waiting)
 }
 
-/// Adds a frame of this length to those of a session that wait for one another.
-fn gather(now: Now, session: &Session<Wire>, len: usize, put: impl FnOnce(&mut Vec<u8>)) -> Shared {
-    let is_taken = session.look(|wire| wire.gather(len, put));
-    queued(now, session, is_taken)
-}
-
-/// A frame was queued or not: many go at once.
-fn queued(now: Now, session: &Session<Wire>, is_taken: bool) -> Shared {
-    let is_much = |wire: &Wire| wire.waiting_bytes() > FLUSH_BYTES.min(wire.bytes_max());
-    if is_taken && session.look(is_much) && session.is_clear() {
+/// What became of a frame, by the bytes that wait with it and that may: many go at once.
+fn queued(now: Now, session: &Session<Wire>, waiting: Option<(usize, usize)>) -> Shared {
+    let Some((bytes, bytes_max)) = waiting else { return Shared::Not };
+    if bytes > FLUSH_BYTES.min(bytes_max) && session.is_clear() {
         session.send_at(now, |_, _| ());
     }
-    if is_taken { Shared::Queued } else { Shared::Not }
+    Shared::Queued
 }
 
 /// The lower of how a message was published and how it was subscribed.

@@ -37,7 +37,7 @@ pub(super) enum Hold {
     No,
     /// The bus is to look at this time.
     Until(Instant),
-    /// The bus will look.
+    /// The bus is told, or looks anyway.
     Armed,
 }
 

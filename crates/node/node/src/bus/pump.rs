@@ -2,7 +2,7 @@
 //! window or a throttle is over.
 
 use super::counters::DropCause;
-use super::flow::{Flow, Source, Whom};
+use super::flow::{Source, Whom};
 use super::gathered::Hold;
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::{Clear, Wire};
@@ -80,17 +80,13 @@ impl Bus {
     fn flush_client(&mut self, now: Now, key: usize) {
         let Self { subscribers, tree, retained, deltas, pump, dirty, work, .. } = self;
         let Some(Subscriber::Client(client)) = subscribers.get_mut(key) else { return };
-        if client.session.look(Wire::is_output_held) {
-            // It comes again when that is over.
-            return;
-        }
         // What is pending besides goes as fast as it can.
-        if client.flow.as_deref().is_none_or(Flow::is_empty) {
-            match client.session.look(|wire| wire.hold(now.mono)) {
-                Hold::No => {}
-                Hold::Until(at) => return pump.due.add(at, key),
-                Hold::Armed => return,
-            }
+        let is_behind = client.flow.as_deref().is_some_and(|flow| !flow.is_empty());
+        match client.session.look(|wire| wire.hold(now.mono, is_behind)) {
+            Hold::No => {}
+            Hold::Until(at) => return pump.due.add(at, key),
+            // It comes again when that is over.
+            Hold::Armed => return,
         }
         if client.session.is_clear() && client.session.look(|wire| wire.waiting_bytes() > 0 || !wire.takes_frames()) {
             // The answer to CONNECT goes first.

@@ -1,5 +1,6 @@
 //! An MQTT session as the bus sees it: the protocol's machine, and frames that it shares with other sessions.
 
+use super::frames::FrameBytes;
 use super::gathered::{Gathered, Hold};
 use super::persistence::ChangedSessions;
 use bytes::Bytes;
@@ -154,16 +155,23 @@ impl Wire {
         if frame.is_empty() {
             return;
         }
-        let shared = &mut *self.shared.borrow_mut();
-        shared.bytes += frame.len();
-        match shared.behind.as_deref_mut() {
-            Some(Behind::Gathered(gathered)) => {
-                gathered.push(|out| out.extend_from_slice(&frame));
-            }
-            Some(Behind::Frames(frames)) => frames.push_back(frame),
-            None if shared.bytes == frame.len() => shared.first = Some(frame),
-            None => shared.behind = Some(Box::new(Behind::Frames([frame].into()))),
+        self.shared.borrow_mut().push(frame);
+    }
+
+    /// Queues a frame that other sessions may get too, where the session takes one; returns the bytes that wait now, and that may.
+    pub(super) fn queue(&self, frame: &mut FrameBytes) -> Option<(usize, usize)> {
+        if self.is_output_held() || !self.mqtt.can_take_shared_frame(frame.as_slice().len()) {
+            return None;
         }
+        let shared = &mut *self.shared.borrow_mut();
+        match shared.gathered() {
+            Some(gathered) => {
+                let bytes = gathered.push(|out| out.extend_from_slice(frame.as_slice()));
+                shared.bytes += bytes;
+            }
+            None => shared.push(frame.share()),
+        }
+        Some((shared.bytes, shared.bytes_max))
     }
 
     /// Shared frames wait so long for one another from here on.
@@ -178,14 +186,13 @@ impl Wire {
         self.shared.borrow_mut().gathered().is_some()
     }
 
-    /// Adds a frame of this length to those that wait for one another; false where the session takes none.
-    pub(super) fn gather(&self, len: usize, put: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let shared = &mut *self.shared.borrow_mut();
+    /// Adds a frame of this length to those that wait for one another, where the session takes one; returns what [`Wire::queue`] does.
+    pub(super) fn gather(&self, len: usize, put: impl FnOnce(&mut Vec<u8>)) -> Option<(usize, usize)> {
         let takes = !self.is_output_held() && self.mqtt.can_take_shared_frame(len);
-        let Some(gathered) = shared.gathered().filter(|_| takes) else { return false };
-        let bytes = gathered.push(put);
+        let shared = &mut *self.shared.borrow_mut();
+        let bytes = shared.gathered().filter(|_| takes)?.push(put);
         shared.bytes += bytes;
-        true
+        Some((shared.bytes, shared.bytes_max))
     }
 
     /// Frames that wait for one another do so no longer.
@@ -195,12 +202,14 @@ impl Wire {
         }
     }
 
-    /// Whether what waits is to wait for more.
-    pub(super) fn hold(&self, now: Instant) -> Hold {
+    /// Whether what waits is to wait: for the disk, or, where nothing else is pending, for more.
+    pub(super) fn hold(&self, now: Instant, is_behind: bool) -> Hold {
+        if self.is_output_held() {
+            return Hold::Armed;
+        }
         let shared = &mut *self.shared.borrow_mut();
-        let waits = shared.bytes > 0;
-        let gathered = shared.gathered().filter(|_| waits);
-        gathered.map_or(Hold::No, |gathered| gathered.hold(now))
+        let may_wait = !is_behind && shared.bytes > 0;
+        shared.gathered().filter(|_| may_wait).map_or(Hold::No, |gathered| gathered.hold(now))
     }
 
     /// Whether a frame of this length may go to the socket as it is: nothing goes before it, and nothing around it.
@@ -240,6 +249,18 @@ impl Wire {
 }
 
 impl Shared {
+    fn push(&mut self, frame: Bytes) {
+        self.bytes += frame.len();
+        match self.behind.as_deref_mut() {
+            Some(Behind::Gathered(gathered)) => {
+                gathered.push(|out| out.extend_from_slice(&frame));
+            }
+            Some(Behind::Frames(frames)) => frames.push_back(frame),
+            None if self.bytes == frame.len() => self.first = Some(frame),
+            None => self.behind = Some(Box::new(Behind::Frames([frame].into()))),
+        }
+    }
+
     fn gathered(&mut self) -> Option<&mut Gathered> {
         match self.behind.as_deref_mut() {
             Some(Behind::Gathered(gathered)) => Some(gathered),
