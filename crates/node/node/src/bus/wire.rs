@@ -164,13 +164,7 @@ impl Wire {
             return None;
         }
         let shared = &mut *self.shared.borrow_mut();
-        match shared.gathered() {
-            Some(gathered) => {
-                let bytes = gathered.push(|out| out.extend_from_slice(frame.as_slice()));
-                shared.bytes += bytes;
-            }
-            None => shared.push(frame.share()),
-        }
+        shared.push(frame.share());
         Some((shared.bytes, shared.bytes_max))
     }
 
