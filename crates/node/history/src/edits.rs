@@ -181,7 +181,7 @@ pub(crate) struct SharedEdits(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Withheld while an edit is made.
+    /// Held while an edit is made.
     file: Mutex<Option<EditFile>>,
     /// None before they were read.
     active: Mutex<Option<Arc<ActiveEdits>>>,

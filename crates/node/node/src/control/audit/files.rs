@@ -3,15 +3,16 @@
 
 use super::chain::{Chain, Said};
 use super::writer::{end_of, follow, now};
-use super::{AuditLead, AuditLine, ChainedLine, Entry};
+use super::{AuditLine, ChainedLine, Entry};
 use crate::config::AuditConfig;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Timestamp;
-use tieline_history::{ReplicaFile, Withheld};
+use tieline_history::{ReplicaFile, Replicate, Withheld};
 
 /// The file that is written.
 pub const CURRENT: &str = "audit.jsonl";
@@ -25,6 +26,15 @@ pub const LEADS: &str = "leads";
 const PART_BYTES: usize = 1 << 20;
 /// Records kept in memory for the API.
 pub(super) const RECENT_MAX: usize = 10_000;
+
+/// The log of the core that this node leads, which has each line first.
+#[derive(Clone)]
+pub(super) struct AuditLead {
+    /// The log.
+    pub(super) log: Arc<dyn Replicate>,
+    /// Who leads, for a person.
+    pub(super) words: String,
+}
 
 /// A file of before.
 #[derive(Clone, Debug, PartialEq, Eq)]

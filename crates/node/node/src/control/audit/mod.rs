@@ -20,6 +20,7 @@ mod writer;
 pub use chain::Chain;
 #[cfg(any(test, feature = "fabric"))]
 pub use copy::AuditCopy;
+use files::AuditLead;
 pub use files::FileCounts;
 pub use pages::{AuditPage, AuditQuery, AuditReader, ChainedLine};
 pub use verify::{Fault, Verified, verify};
@@ -34,7 +35,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tieline_history::{HUNG_AFTER, Replicate, Replication, RunningInstant};
+use tieline_history::{HUNG_AFTER, Replication, RunningInstant};
 use writer::Writer;
 
 /// Records that may wait for the disk; a command beyond them is refused.
@@ -87,14 +88,6 @@ impl AuditLine {
             }
         }
     }
-}
-
-/// The log of the core that this node leads, which has each line first.
-#[derive(Clone)]
-struct AuditLead {
-    log: Arc<dyn Replicate>,
-    /// Who leads, for a person.
-    words: String,
 }
 
 /// What runs once the records are durable (true) or could not be written (false).
