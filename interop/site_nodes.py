@@ -12,15 +12,15 @@ from waiting import until
 class Server:
     """A nats-server at a free port, which it keeps over restarts."""
 
-    def __init__(self, folder, config=None):
-        self.folder, self.port, self.more = folder, -1, []
+    def __init__(self, folder, config=None, address="127.0.0.1"):
+        self.folder, self.address, self.port, self.more = folder, address, -1, []
         if config is not None:
             (folder / "nats.conf").write_text(config)
             self.more = ["-c", str(folder / "nats.conf")]
         self.start()
 
     def start(self):
-        words = [SERVER, *self.more, "-a", "127.0.0.1", "-p", str(self.port), "--ports_file_dir", str(self.folder)]
+        words = [SERVER, *self.more, "-a", self.address, "-p", str(self.port), "--ports_file_dir", str(self.folder)]
         self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         ports = self.folder / f"nats-server_{self.process.pid}.ports"
 

@@ -70,7 +70,8 @@ class Member(Node):
 def server(tmp_path):
     path = folder(tmp_path, "nats")
     # No power is cut here, and a leader must not step down because other tests keep the disk busy: without `sync_interval: always`.
-    server = Server(path, f'jetstream {{ store_dir: "{path}/js" }}\n')
+    # What is left on the disk of the machine does not matter: the server would refuse a log that may grow larger than that.
+    server = Server(path, f'jetstream {{ store_dir: "{path}/js", max_file_store: 1TB }}\n')
     yield server
     server.kill()
 

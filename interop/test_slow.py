@@ -176,7 +176,9 @@ def test_a_write_window_leaves_nothing_out(start_node, workers):
     publisher.publish("topic/1", b"%08d" % 51)
     publisher.publish("topic/1", b"%08d" % 52)
     assert [int(client.message()[1][:8]) for _ in range(2)] == [51, 52]
-    assert Raw(node.mqtt, "wrong", [("tieline-write-window", "101")]).reason == 0x83
+    assert Raw(node.mqtt, "part", [("tieline-write-window", "1.5")]).reason == 0
+    for wrong in ("101", "-1", "NaN", "1,5", ""):
+        assert Raw(node.mqtt, "wrong", [("tieline-write-window", wrong)]).reason == 0x83, wrong
 
 
 def test_a_reader_that_stopped_is_seen(node):

@@ -39,7 +39,7 @@ pub use published::{POINT_BYTES_MAX, PublishedPoint, worst_of_points};
 pub use quality::{Quality, Validity};
 pub use reading::{DeviceId, PointId, Reading};
 pub use storage::{Storage, StorageError, StorageErrorKind};
-pub use time::{Instant, Now, Timestamp, TimestampError, parse_duration};
+pub use time::{Instant, Now, Timestamp, TimestampError, parse_duration, parse_short_duration};
 pub use timers::{Deadlines, Timer, Timers};
 pub use topic::{Filter, FilterError, Topic, TopicError};
 pub use update::{Body, Update};

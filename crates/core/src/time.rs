@@ -278,6 +278,13 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     count.checked_mul(millis_each).map(Duration::from_millis)
 }
 
+/// A short duration: as [`parse_duration`] reads it, or a whole number of `us`.
+#[must_use]
+pub fn parse_short_duration(text: &str) -> Option<Duration> {
+    let micros = text.strip_suffix("us").and_then(|digits| digits.parse().ok());
+    micros.map(Duration::from_micros).or_else(|| parse_duration(text))
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -307,6 +314,15 @@ mod tests {
             ("300000000000d", None),
         ] {
             assert_eq!(parse_duration(text), millis.map(Duration::from_millis), "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_short_durations() {
+        for (text, micros) in
+            [("1500us", Some(1500)), ("2ms", Some(2000)), ("us", None), ("1.5us", None), ("-1us", None)]
+        {
+            assert_eq!(parse_short_duration(text), micros.map(Duration::from_micros), "{text}");
         }
     }
 

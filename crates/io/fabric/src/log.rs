@@ -100,6 +100,9 @@ impl Fabric {
             CreateStreamErrorKind::TimedOut | CreateStreamErrorKind::JetStreamUnavailable => {
                 FabricError::Away(error.to_string())
             }
+            CreateStreamErrorKind::JetStream(cause) if cause.error_code() == NO_ROOM => {
+                FabricError::Refused(no_room(bytes_max, &cause))
+            }
             CreateStreamErrorKind::JetStream(cause) => of_jetstream(&cause),
             CreateStreamErrorKind::EmptyStreamName
             | CreateStreamErrorKind::InvalidStreamName
@@ -110,6 +113,17 @@ impl Fabric {
         })?;
         Ok(Log { jetstream: self.jetstream.clone(), stream, subject })
     }
+}
+
+/// A server that reserves a stream's limit of bytes has less than that left.
+const NO_ROOM: ErrorCode = ErrorCode(10047);
+
+fn no_room(bytes_max: Option<u64>, cause: &jetstream::Error) -> String {
+    let limit = bytes_max.map_or_else(String::new, |bytes| format!(" of {} MiB", bytes >> 20));
+    format!(
+        "the server has not enough space for a log{limit}: free its disk, or raise `max_file_store` in its configuration, or lower \
+         `stream_bytes_max` ({cause})"
+    )
 }
 
 /// What a server says while it has no leader is not a refusal.

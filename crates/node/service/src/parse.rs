@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 pub use tieline_core::parse_duration;
+use tieline_core::parse_short_duration;
 use tieline_core::{Filter, Topic};
 use toml::de::DeValue;
 
@@ -61,6 +62,17 @@ pub fn duration(range: RangeInclusive<Duration>) -> impl FnOnce(&DeValue<'_>) ->
         let words =
             || format!("a duration from {} to {}", duration_words(*range.start()), duration_words(*range.end()));
         Some(parsed).filter(|d| range.contains(d)).ok_or_else(words)
+    }
+}
+
+/// A duration within a range, which may be a part of a millisecond.
+pub fn short_duration(range: RangeInclusive<Duration>) -> impl FnOnce(&DeValue<'_>) -> Result<Duration, Expected> {
+    move |value| {
+        let words = || {
+            let (start, end) = (duration_words(*range.start()), duration_words(*range.end()));
+            format!("a duration like \"1500us\" or \"2ms\", from {start} to {end}")
+        };
+        value.as_str().and_then(parse_short_duration).filter(|d| range.contains(d)).ok_or_else(words)
     }
 }
 

@@ -265,6 +265,11 @@ impl Span {
         Self { default, min, ..self }
     }
 
+    /// The same as [`Self::read`]; the table may say parts of a millisecond.
+    pub fn read_short(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> Duration {
+        s.or(doc, self.key, self.default, parse::short_duration(self.min..=self.max))
+    }
+
     /// What the table says, or the default.
     pub fn read(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> Duration {
         s.or(doc, self.key, self.default, |value| self.parse(value))

@@ -271,6 +271,23 @@ fn a_server_says_whether_it_keeps_logs() {
 }
 
 #[test]
+fn a_log_that_may_grow_beyond_the_space_of_the_server_is_refused_with_what_to_change() {
+    let folder = TempDir::new().unwrap();
+    block_on(async {
+        let Some(server) = Server::start(&folder, "").await else { return };
+        let fabric = connect(&server, "north").await;
+        let options =
+            LogOptions { name: "JOURNAL".into(), subject: "tl.journal".into(), replicas: 1, bytes_max: Some(2 << 30) };
+        let Err(FabricError::Refused(why)) = fabric.log(options.clone()).await else { panic!("the server has 1 GiB") };
+        assert!(
+            why.contains("2048 MiB") && why.contains("max_file_store") && why.contains("stream_bytes_max"),
+            "{why}"
+        );
+        fabric.log(LogOptions { bytes_max: Some(64 << 20), ..options }).await.unwrap();
+    });
+}
+
+#[test]
 fn a_connection_comes_back_and_says_so() {
     let folder = TempDir::new().unwrap();
     block_on(async {

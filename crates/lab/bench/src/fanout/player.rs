@@ -1,7 +1,7 @@
 //! A part of the experiment in a process of its own, or in a thread where there is no program to start: it is told lines
 //! and says lines.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Write, pipe};
 use std::path::Path;
@@ -11,8 +11,6 @@ use std::time::Duration;
 
 /// How long a part may take to come as far as it should.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The niceness of those that have the processor last.
-const NICE_LAST: i32 = 19;
 
 /// A part that was started. Dropped, it is ended.
 pub struct Player {
@@ -94,18 +92,14 @@ impl Drop for Player {
     }
 }
 
-/// Lets all other processes have the processor first.
+/// Lets all other processes have the processor first: it gets what nobody else wants.
 pub fn stand_back(child: &Child) -> Result<()> {
-    // A priority is that of a thread; those that come later have that of the one that begins them.
-    for thread in std::fs::read_dir(format!("/proc/{}/task", child.id())).context("the threads of a part")? {
-        let number = thread?.file_name().to_str().and_then(|name| name.parse().ok());
-        let Some(thread) = number.and_then(rustix::process::Pid::from_raw) else { continue };
-        match rustix::process::setpriority_process(Some(thread), NICE_LAST) {
-            // The thread has ended since.
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => return Err(error).context("the priority of a part"),
-        }
-    }
+    // A thread with the lowest priority of the usual class is not always preempted at once: that of class "idle" is.
+    let process = child.id().to_string();
+    let set = Command::new("chrt").args(["--all-tasks", "--idle", "--pid", "0", &process]).output();
+    let set = set.context("chrt (package util-linux) sets the scheduling class of a part")?;
+    let why = String::from_utf8_lossy(&set.stderr);
+    ensure!(set.status.success(), "the scheduling class of a part: {why}");
     Ok(())
 }
 

@@ -152,16 +152,17 @@ pub struct Upstream {
     pub address: SocketAddr,
     /// Which of its edges this is.
     pub number: usize,
-    /// Milliseconds that it may collect values for one write.
-    pub window_ms: u32,
+    /// How long it may collect values for one write.
+    pub window: Duration,
 }
 
 impl Upstream {
     /// The table of a configuration.
     fn table(self) -> String {
-        let Self { address, number, window_ms } = self;
+        let Self { address, number, window } = self;
+        let window_us = window.as_micros();
         format!(
-            "[edge]\nupstream = \"mqtt://{address}\"\nclient_id = \"edge-{number}\"\nkeep = [\"#\"]\nretry_max = \"250ms\"\nsilence = \"2s\"\nwindow = \"{window_ms}ms\"\n"
+            "[edge]\nupstream = \"mqtt://{address}\"\nclient_id = \"edge-{number}\"\nkeep = [\"#\"]\nretry_max = \"250ms\"\nsilence = \"2s\"\nwindow = \"{window_us}us\"\n"
         )
     }
 }

@@ -49,7 +49,7 @@ pub struct Measured {
     subscriptions_each: usize,
     rate_per_s: u64,
     #[serde(default)]
-    edge_window_ms: u32,
+    edge_window_ms: f64,
     core_cpu_s_per_million_updates: Option<f64>,
     cpu_s_per_million: Option<f64>,
     floor_cpu_s_per_million: Option<f64>,
@@ -157,7 +157,7 @@ pub fn wrong(rows: &[Row]) -> Vec<String> {
 impl Measured {
     fn pair(&self, progress: &impl Fn(&Plan)) -> Result<Pair, String> {
         let absent = || format!("the row of {} subscribers at {} edges has no figures", self.subscribers, self.edges);
-        if self.edge_window_ms > 0 {
+        if self.edge_window_ms > 0.0 {
             return Err(format!(
                 "a row has a window of {} ms, expected 0 ms: values are simulated one by one",
                 self.edge_window_ms

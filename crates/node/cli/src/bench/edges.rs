@@ -33,8 +33,8 @@ pub struct EdgesArgs {
     #[arg(long, default_value = "json")]
     pub value: Form,
     /// Milliseconds that the core may collect values for one write to an edge
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
-    pub window: u32,
+    #[arg(long, default_value = "0", value_parser = window)]
+    pub window: Duration,
     /// Seconds of the cut; an edge notices after two
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(3..=3600))]
     pub cut: u64,
@@ -49,6 +49,13 @@ pub struct EdgesArgs {
     pub json: bool,
 }
 
+fn window(text: &str) -> Result<Duration, String> {
+    let millis = text.parse::<f64>().ok().filter(|ms| (0.0..=100.0).contains(ms));
+    millis
+        .map(|ms| Duration::from_secs_f64(ms / 1000.0))
+        .ok_or_else(|| "expected milliseconds from 0 to 100".to_owned())
+}
+
 /// Runs the experiments.
 ///
 /// # Errors
@@ -61,7 +68,7 @@ pub fn bench_edges(args: EdgesArgs) -> Result<()> {
         subscriptions_each: args.subscriptions_each,
         form: args.value,
         delta: vec![true],
-        windows_ms: vec![args.window],
+        windows_ms: vec![0],
         retain: true,
         durabilities: vec![Durability::Memory],
         shards: vec![1],
@@ -74,7 +81,7 @@ pub fn bench_edges(args: EdgesArgs) -> Result<()> {
         program: Some(std::env::current_exe()?),
     };
     let cut = Duration::from_secs(args.cut);
-    let options = Options { experiments: args.experiment, edges: args.edges, load, cut };
+    let options = Options { experiments: args.experiment, edges: args.edges, load, window: args.window, cut };
     let rows = edges::run(&options, &Progress::new(true))?;
     write_rows(&mut stdout(), &rows, edges::COLUMNS, super::shape(args.json))
 }

@@ -96,9 +96,12 @@ fn overflow(word: &str) -> Result<OverflowPolicy, String> {
 /// # Errors
 /// It is no such time; the words are for the client.
 pub fn write_window(properties: &Properties) -> Result<Duration, String> {
-    let read = |value: &str| milliseconds(DeliveryOptions::WRITE_WINDOW, value, DeliveryOptions::WINDOW_MS_MAX);
-    let millis = properties.own_property(DeliveryOptions::WRITE_WINDOW).map_or(Ok(0), read)?;
-    Ok(Duration::from_millis(millis.into()))
+    let Some(text) = properties.own_property(DeliveryOptions::WRITE_WINDOW) else { return Ok(Duration::ZERO) };
+    let (name, max_ms) = (DeliveryOptions::WRITE_WINDOW, DeliveryOptions::WINDOW_MS_MAX);
+    let found = text.parse::<f64>().ok().filter(|ms| (0.0..=f64::from(max_ms)).contains(ms));
+    let millis =
+        found.ok_or_else(|| format!("{name} is {text:?}, expected milliseconds from 0 to {max_ms}, as in 1.5"))?;
+    Ok(Duration::from_secs_f64(millis / 1000.0))
 }
 
 fn milliseconds(name: &str, value: &str, max: u32) -> Result<u32, String> {

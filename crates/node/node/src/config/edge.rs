@@ -57,7 +57,7 @@ pub(super) fn read_edge(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Pat
     };
     let linger = EDGE_LINGER.read(&mut s, doc);
     let retry_max = EDGE_RETRY_MAX.read(&mut s, doc);
-    let window = EDGE_WINDOW.read(&mut s, doc);
+    let window = EDGE_WINDOW.read_short(&mut s, doc);
     let silence = EDGE_SILENCE.read(&mut s, doc);
     s.finish(doc);
     Some(EdgeConfig { node_name: name.to_owned(), upstreams: upstreams?, linger, retry_max, window, silence })

@@ -144,7 +144,7 @@ fn session_config(link: &EdgeLink) -> ClientConfig {
     let half = link.silence / 2;
     let text = Text::truncated;
     let window = (!link.window.is_zero())
-        .then(|| (text(DeliveryOptions::WRITE_WINDOW), text(&link.window.as_millis().to_string())));
+        .then(|| (text(DeliveryOptions::WRITE_WINDOW), text(&(link.window.as_secs_f64() * 1000.0).to_string())));
     ClientConfig {
         client_id: Text::truncated(&link.upstream.client_id),
         keep_alive_s: u16::try_from(half.as_secs().max(1)).unwrap_or(u16::MAX),

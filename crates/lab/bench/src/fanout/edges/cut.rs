@@ -7,7 +7,7 @@ use super::super::publish::now_us;
 use super::super::trial::{LEAD_US, TAIL_US, sleep_until};
 use super::bridge::Bridge;
 use super::tier::{Core, is_up, seat, tell_window, told, wait_until};
-use super::{Figures, Load, Mended, Options, Row, row};
+use super::{Figures, Mended, Options, Row, row};
 use crate::process::resident_bytes_of;
 use crate::report::Progress;
 use crate::rounds::{median, number, short};
@@ -30,7 +30,7 @@ pub fn run(options: &Options, subscribers: usize, progress: &Progress) -> Result
     let mut trials = Vec::new();
     for round in 1..=options.load.rounds {
         progress.show(&format!("edges: a cut of {:?}, round {round} of {}", options.cut, options.load.rounds));
-        match measure(plan, &options.load, options.cut) {
+        match measure(plan, options) {
             Ok(trial) => trials.push(trial),
             Err(why) => return Ok(row(options, "cut", 1, &plan, Err(why))),
         }
@@ -38,8 +38,8 @@ pub fn run(options: &Options, subscribers: usize, progress: &Progress) -> Result
     Ok(row(options, "cut", 1, &plan, Ok(Figures::Cut(figures(&trials, options.cut)))))
 }
 
-fn measure(plan: Plan, load: &Load, cut: Duration) -> Result<Trial> {
-    let core = Core::start(load, plan)?;
+fn measure(plan: Plan, options: &Options) -> Result<Trial> {
+    let (Options { load, cut, .. }, core) = (options, Core::start(options, plan)?);
     let bridge = Bridge::to(core.server.address)?;
     let edge = core.begin_edge(bridge.address, 0)?;
     core.wait_for_all(&edge)?;

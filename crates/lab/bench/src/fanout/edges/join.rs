@@ -7,7 +7,7 @@ use super::super::publish::now_us;
 use super::super::reconnect::{EVERY_US, before_and_meanwhile};
 use super::super::trial::{LEAD_US, TAIL_US, sleep_until};
 use super::tier::{Core, cpu_s, seat, tell_window, told};
-use super::{Figures, Joined, Load, Options, Row, row};
+use super::{Figures, Joined, Options, Row, row};
 use crate::latency::Latency;
 use crate::process::resident_bytes_of;
 use crate::report::Progress;
@@ -32,7 +32,7 @@ pub fn run(options: &Options, subscribers: usize, progress: &Progress) -> Result
     let mut trials = Vec::new();
     for round in 1..=options.load.rounds {
         progress.show(&format!("edges: one is added, round {round} of {}", options.load.rounds));
-        match measure(plan, &options.load) {
+        match measure(plan, options) {
             Ok(trial) => trials.push(trial),
             Err(why) => return Ok(row(options, "join", 2, &plan, Err(why))),
         }
@@ -40,8 +40,8 @@ pub fn run(options: &Options, subscribers: usize, progress: &Progress) -> Result
     Ok(row(options, "join", 2, &plan, Ok(Figures::Join(figures(&trials)))))
 }
 
-fn measure(plan: Plan, load: &Load) -> Result<Trial> {
-    let core = Core::start(load, plan)?;
+fn measure(plan: Plan, options: &Options) -> Result<Trial> {
+    let (load, core) = (&options.load, Core::start(options, plan)?);
     let edge = core.edge(0)?;
     let mut seated = seat(load, &plan, &[&edge])?;
     let before_us = u64::try_from(load.span.as_micros())?;

@@ -8,7 +8,7 @@ use super::super::servers::{Kind, Server};
 use super::super::transport::Transport;
 use super::super::trial::{self, LEAD_US, Setting, sleep_until};
 use super::tier::{Core, cpu_s, seat, tell_window, told};
-use super::{Figures, Load, Mirrored, Options, Row, row};
+use super::{Figures, Mirrored, Options, Row, row};
 use crate::latency::Latency;
 use crate::report::Progress;
 use crate::rounds::{median, median_ratio, number, short, shuffle};
@@ -74,7 +74,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
             let Side { tier, plan, .. } = *side;
             let rounds = options.load.rounds;
             progress.show(&format!("edges: {tier:?}, {} subscribers, round {round} of {rounds}", plan.subscribers));
-            match measure(tier, plan, &options.load) {
+            match measure(tier, plan, options) {
                 Ok(trial) => side.trials.push(trial),
                 Err(why) => side.invalid = Some(format!("{why:#}")),
             }
@@ -83,19 +83,20 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
     Ok(sides.iter().filter_map(|side| side.row(options, &sides)).collect())
 }
 
-fn measure(tier: Tier, plan: Plan, load: &Load) -> Result<Trial> {
+fn measure(tier: Tier, plan: Plan, options: &Options) -> Result<Trial> {
+    let load = &options.load;
     match tier {
         Tier::Floor => {
             let trial = trial::run(Setting::plain(Kind::Floor, Transport::Tcp), &plan, load)?;
             let window = trial::window(&plan, false, load);
             Ok(Trial { told: trial.told, window, updates: f64::NAN, core_cpu_s: f64::NAN, cpu_s: trial.cpu_s })
         }
-        Tier::Edges(count) => measure_edges(count, plan, load),
+        Tier::Edges(count) => measure_edges(count, plan, options),
     }
 }
 
-fn measure_edges(count: usize, plan: Plan, load: &Load) -> Result<Trial> {
-    let core = Core::start(load, plan)?;
+fn measure_edges(count: usize, plan: Plan, options: &Options) -> Result<Trial> {
+    let (load, core) = (&options.load, Core::start(options, plan)?);
     let edges = (0..count).map(|number| core.edge(number)).collect::<Result<Vec<_>>>()?;
     let servers: Vec<&Server> = if edges.is_empty() { vec![&core.server] } else { edges.iter().collect() };
     let mut seated = seat(load, &plan, &servers)?;

@@ -86,15 +86,13 @@ pub struct Options {
     pub edges: Vec<usize>,
     /// Topics, updates and subscribers.
     pub load: Load,
+    /// How long the core may collect values for one write to an edge.
+    pub window: Duration,
     /// How long the link is cut.
     pub cut: Duration,
 }
 
 impl Options {
-    fn edge_window_ms(&self) -> u32 {
-        self.load.windows_ms.first().copied().unwrap_or(0)
-    }
-
     fn plan(&self, subscribers: usize) -> Result<Plan> {
         let Load { topics, subscriptions_each, form, .. } = self.load;
         let rate = *self.load.rates.first().context("a rate is needed")?;
@@ -120,7 +118,7 @@ pub struct Row {
     /// Updates a second.
     pub rate_per_s: u64,
     /// Milliseconds that the core may collect values for one write to an edge.
-    pub edge_window_ms: u32,
+    pub edge_window_ms: f64,
     /// Rounds.
     pub rounds: usize,
     /// What was measured; absent where a round was not valid.
@@ -254,7 +252,7 @@ fn row(options: &Options, experiment: &'static str, edges: usize, plan: &Plan, f
         topics: plan.topics,
         subscriptions_each: plan.subscriptions_each,
         rate_per_s: plan.rate,
-        edge_window_ms: options.edge_window_ms(),
+        edge_window_ms: options.window.as_secs_f64() * 1000.0,
         rounds: options.load.rounds,
         figures: figures.ok(),
         invalid,

@@ -5,7 +5,13 @@ use super::*;
 
 fn options(experiment: Experiment) -> Options {
     let load = Load { subscribers: vec![4, 8], rounds: 1, ..load() };
-    Options { experiments: vec![experiment], edges: vec![1, 2], load, cut: Duration::from_millis(2100) }
+    Options {
+        experiments: vec![experiment],
+        edges: vec![1, 2],
+        load,
+        window: Duration::ZERO,
+        cut: Duration::from_millis(2100),
+    }
 }
 
 fn rows(experiment: Experiment) -> Vec<Row> {

@@ -8,7 +8,7 @@ use super::super::servers::{Durability, Kind, Purpose, Server, Upstream};
 use super::super::speech::Speech;
 use super::super::transport::Transport;
 use super::super::trial::{Role, Setting, listeners_of, start, subscribe};
-use super::Load;
+use super::{Load, Options};
 use crate::process::threads_cpu_s_of;
 use crate::rounds::number;
 use anyhow::{Result, anyhow, bail};
@@ -26,7 +26,7 @@ pub const SETTING: Setting = Setting { delta: true, ..Setting::plain(Kind::Tieli
 
 /// A core whose topics all have values.
 pub struct Core<'a> {
-    load: &'a Load,
+    options: &'a Options,
     plan: Plan,
     /// The core.
     pub server: Server,
@@ -34,10 +34,10 @@ pub struct Core<'a> {
 
 impl<'a> Core<'a> {
     /// Starts it.
-    pub fn start(load: &'a Load, plan: Plan) -> Result<Self> {
-        let server = Server::start(Kind::Tieline, &purpose(load, &plan, None))?;
+    pub fn start(options: &'a Options, plan: Plan) -> Result<Self> {
+        let server = Server::start(Kind::Tieline, &purpose(&options.load, &plan, None))?;
         Publisher::connect(Speech::Mqtt, server.address, true)?.load(&plan)?;
-        Ok(Self { load, plan, server })
+        Ok(Self { options, plan, server })
     }
 
     /// Publishes what is due from `start_us` on until `end_us`.
@@ -48,8 +48,8 @@ impl<'a> Core<'a> {
 
     /// Starts an edge of it, reached at `address`; it may not have any topic yet.
     pub fn begin_edge(&self, address: SocketAddr, number: usize) -> Result<Server> {
-        let upstream = Upstream { address, number, window_ms: self.load.windows_ms.first().copied().unwrap_or(0) };
-        Server::start(Kind::Tieline, &purpose(self.load, &self.plan, Some(upstream)))
+        let upstream = Upstream { address, number, window: self.options.window };
+        Server::start(Kind::Tieline, &purpose(&self.options.load, &self.plan, Some(upstream)))
     }
 
     /// Starts an edge of it, and waits until it has all topics.
