@@ -26,15 +26,20 @@ def may_be_made():
     if not shutil.which("ip"):
         return False
     name = f"tl{os.getpid()}-try"
-    tried = [["netns", "add", name], ["-n", name, "link", "add", "a", "type", "veth", "peer", "name", "b"], ["netns", "del", name]]
-    return all(subprocess.run(["ip", *words], capture_output=True).returncode == 0 for words in tried)
+    try:
+        ip("netns", "add", name)
+        ip("-n", name, "link", "add", "name", "near", "type", "veth", "peer", "name", "far")
+    except AssertionError:
+        return False
+    finally:
+        subprocess.run(["ip", "netns", "del", name], capture_output=True)
+    return True
 
 
-def enter(path):
+def enter(space):
     """Moves this thread, and what it starts and connects from now on."""
-    with open(path) as space:
-        if C.setns(space.fileno(), NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), f"setns to {path}")
+    if C.setns(space.fileno(), NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
 
 
 class Host:
@@ -55,11 +60,15 @@ class Host:
             ip("-n", self.name, "link", "set", link, "up")
 
     def __enter__(self):
-        enter(f"/run/netns/{self.name}")
+        # The namespace that a thread is in is only known by an open file.
+        self.outside = open("/proc/thread-self/ns/net")
+        with open(f"/run/netns/{self.name}") as space:
+            enter(space)
         return self
 
     def __exit__(self, *_):
-        enter(f"/proc/{os.getpid()}/ns/net")
+        with self.outside:
+            enter(self.outside)
 
     def remove(self):
         ip("netns", "del", self.name)

@@ -92,8 +92,7 @@ def test_a_broken_link_is_said_on_both_sides_and_loses_nothing(tmp_path, hosts, 
         for site in (north, south):
             site.wait_at(centre)
             site.wait_state("up")
-            row = row_of(centre, site.name)
-            assert row["lost"] == 0 and row["state"] == "up", row
+            assert wait_for_site(centre, "up", site.name)["lost"] == 0
         wait_for_samples(centre, 30)
 
 
@@ -115,7 +114,7 @@ def test_what_is_frozen_goes_on_and_loses_nothing(tmp_path, hosts, server, who):
         for site in (north, south):
             site.wait_at(centre)
             site.wait_state("up")
-            assert row_of(centre, site.name)["lost"] == 0
+            assert wait_for_site(centre, "up", site.name)["lost"] == 0
         wait_for_samples(centre, 20 if who == "site" else 30)
 
 
