@@ -216,14 +216,14 @@ def first_process(machine):
 
 
 def add_user(machine, name="anna", role="ENGINEER"):
-    machine.path(f"/root/{name}").write_text("correct-horse-battery\n")
-    machine.run("tieline", "access", "user", "add", name, "--role", role, "--config", CONFIG, "--password-file", f"/root/{name}")
-    words = ("tieline", "whoami", "--user", name, "--password-file", f"/root/{name}")
+    machine.path(f"/srv/{name}").write_text("correct-horse-battery\n")
+    machine.run("tieline", "access", "user", "add", name, "--role", role, "--config", CONFIG, "--password-file", f"/srv/{name}")
+    words = ("tieline", "whoami", "--user", name, "--password-file", f"/srv/{name}")
     until(lambda: machine.run(*words, check=False).returncode == 0, lambda: journal(machine), 20)
 
 
 def as_anna(machine, *words, **options):
-    return machine.run("tieline", *words, "--user", "anna", "--password-file", "/root/anna", **options)
+    return machine.run("tieline", *words, "--user", "anna", "--password-file", "/srv/anna", **options)
 
 
 def next_release(machine, edit):
@@ -233,7 +233,7 @@ def next_release(machine, edit):
     control = machine.path(f"{root}/DEBIAN/control")
     control.write_text(re.sub(r"(?m)^Version: .*", "Version: 9.0.0-1", control.read_text()))
     edit(machine.path(root))
-    machine.run("dpkg-deb", "-Zgzip", "-z1", "--build", root, "/srv/next.deb")
+    machine.run("dpkg-deb", "-Znone", "--build", root, "/srv/next.deb")
     return "/srv/next.deb"
 
 
@@ -272,7 +272,7 @@ def test_backup_service_writes_an_archive(machine):
     machine.run("systemctl", "restart", "tieline.service")
     healthy(machine)
     add_user(machine, "backup", "backup")
-    machine.run("install", "-m", "0640", "-g", "tieline", "/root/backup", "/etc/tieline/backup.password")
+    machine.run("install", "-m", "0640", "-g", "tieline", "/srv/backup", "/etc/tieline/backup.password")
     done = machine.run("systemctl", "start", "tieline-backup.service", check=False)
     assert done.returncode == 0, journal(machine)
     (archive,) = machine.path("/var/backups/tieline").iterdir()
