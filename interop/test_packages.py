@@ -346,3 +346,22 @@ def test_removal_keeps_data_and_says_where(machine, verb):
     install(machine)
     healthy(machine)
     assert as_anna(machine, "get", "plant/volts").stdout.strip() == "230"
+
+
+@needs_tools
+@needs_machine
+def test_rpm_installs_and_its_removal_keeps_data(machine, packages):
+    if not shutil.which("rpm"):
+        pytest.skip("no rpm")
+    shutil.copy(one(packages, "*.rpm"), machine.path("/srv/tieline.rpm"))
+    # This machine's packages are debs.
+    machine.run("rpm", "--install", "--nodeps", "/srv/tieline.rpm")
+    healthy(machine)
+    assert machine.run("stat", "--format=%U:%G %a", CONFIG).stdout.strip() == "root:tieline 640"
+    add_user(machine)
+    as_anna(machine, "put", "plant/volts", "230")
+    said = machine.run("rpm", "--erase", "tieline").stdout
+    assert "/var/lib/tieline is kept" in said and "users.toml is kept" in said, said
+    assert machine.run("systemctl", "is-active", "tieline.service", check=False).stdout.strip() == "inactive"
+    assert not machine.path("/usr/bin/tieline").exists()
+    assert machine.path("/var/lib/tieline/journal").exists()
