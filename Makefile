@@ -32,7 +32,7 @@ bench: $(CONSOLE)
 
 ## package: deb, rpm, OCI image, symbols, list of components and checksums in target/packages; MINISIGN_KEY=FILE signs them
 package: $(CONSOLE)
-	@bash .ci/packages umoci:umoci minisign:minisign binutils:objdump
+	@bash .ci/packages umoci:umoci minisign:minisign binutils:objdump xz-utils:xz
 	@bash .ci/step "nfpm" bash .ci/nfpm
 	@bash .ci/step "build tieline" bash .ci/release $(TIELINE)
 	@packaging/build $(TIELINE) $(TARGET)/packages
@@ -42,7 +42,7 @@ packages:
 	@bash .ci/packages build-essential:cc cmake:cmake mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark iproute2:ip chromium:chromium \
 		fonts-dejavu-core: libzmq3-dev: libmodbus-dev: pkg-config:pkg-config softhsm2:softhsm2-util curl:curl openssl:openssl valgrind:valgrind \
 		postgresql:pg_ctlcluster mariadb-server:mariadbd victoria-metrics:victoria-metrics \
-		umoci:umoci minisign:minisign rpm:rpm shellcheck:shellcheck systemd:systemd-analyze
+		umoci:umoci minisign:minisign rpm:rpm shellcheck:shellcheck systemd:systemd-analyze zstd:zstd
 
 $(VENV): interop/requirements.txt
 	@bash .ci/step "python environment" python3 -m venv .venv

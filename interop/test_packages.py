@@ -19,7 +19,7 @@ HERE = Path(__file__).parent.parent
 PACKAGING = HERE / "packaging"
 UNITS = PACKAGING / "root/usr/lib/systemd/system"
 CONFIG = "/etc/tieline/tieline.toml"
-TOOLS = [HERE / ".work/bin/nfpm", "umoci", "dpkg-deb", "objdump", "strip", "cargo"]
+TOOLS = [HERE / ".work/bin/nfpm", "umoci", "dpkg-deb", "objdump", "ar", "strip", "zstd", "cargo"]
 ABSENT = [str(tool) for tool in TOOLS if not shutil.which(tool)]
 REFUSED = refused()
 
