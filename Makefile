@@ -1,9 +1,9 @@
-# Three entry points: make run, make test, make bench. Everything else is `cargo xtask` or `tieline`.
+# Four entry points: make run, make test, make bench, make package. Everything else is `cargo xtask` or `tieline`.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: run test bench packages
+.PHONY: run test bench package packages
 MAKEFLAGS += --no-print-directory
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -21,6 +21,7 @@ run: $(CONSOLE)
 test: packages $(VENV) $(CONSOLE) sdk/typescript/node_modules/.package-lock.json $(NODE_BACNET)/node_modules/.package-lock.json
 	@bash .ci/step "FerretDB" bash .ci/ferretdb
 	@bash .ci/step "nats-server" bash .ci/nats
+	@bash .ci/step "nfpm" bash .ci/nfpm
 	@bash .ci/test
 
 ## bench: every experiment in a shorter form, each beside a floor measured in the same run; below half an hour with the build
@@ -29,11 +30,19 @@ bench: $(CONSOLE)
 	@bash .ci/peers
 	@bash .ci/bench $(TIELINE)
 
+## package: deb, rpm, OCI image, symbols, list of components and checksums in target/packages; MINISIGN_KEY=FILE signs them
+package: $(CONSOLE)
+	@bash .ci/packages umoci:umoci minisign:minisign binutils:objdump xz-utils:xz
+	@bash .ci/step "nfpm" bash .ci/nfpm
+	@bash .ci/step "build tieline" bash .ci/release $(TIELINE)
+	@packaging/build $(TIELINE) $(TARGET)/packages
+
 # What the tests need of the system. Only what is absent is installed.
 packages:
 	@bash .ci/packages build-essential:cc cmake:cmake mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark iproute2:ip chromium:chromium \
 		fonts-dejavu-core: libzmq3-dev: libmodbus-dev: pkg-config:pkg-config softhsm2:softhsm2-util curl:curl openssl:openssl valgrind:valgrind \
-		postgresql:pg_ctlcluster mariadb-server:mariadbd victoria-metrics:victoria-metrics
+		postgresql:pg_ctlcluster mariadb-server:mariadbd victoria-metrics:victoria-metrics \
+		umoci:umoci minisign:minisign rpm:rpm shellcheck:shellcheck systemd:systemd-analyze zstd:zstd
 
 $(VENV): interop/requirements.txt
 	@bash .ci/step "python environment" python3 -m venv .venv

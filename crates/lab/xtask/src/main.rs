@@ -1,5 +1,5 @@
 //! Checks and generators of this repository: `cargo xtask tidy`, `deny`, `advisories`, `gen [--check]`, `sim`,
-//! `fuzz`, `counts`.
+//! `fuzz`, `counts`, `sbom`.
 //!
 //! In: the files of the repository. Out: findings on standard output, generated files in place.
 //!
@@ -13,6 +13,7 @@ mod deny;
 mod figures;
 mod fuzz;
 mod objects;
+mod sbom;
 mod settings;
 mod sim;
 mod tidy;
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [bus|edges] --seed N | sim [bus|edges] --seeds N
-       | fuzz TARGET [--inputs N] [--seed N] [--seeds FOLDER] [--input N] | counts [--accept]
+       | fuzz TARGET [--inputs N] [--seed N] [--seeds FOLDER] [--input N] | counts [--accept] | sbom FILE
   tidy   rooms, file length, names, tests, links
   deny   licences, banned crates, sources and known weaknesses of dependencies (deny.toml, advisories.toml)
   advisories  renews advisories.toml from a clone of https://github.com/rustsec/advisory-db
@@ -31,7 +32,8 @@ const USAGE: &str =
   sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, of a bus and its clients, or of edges
   fuzz   gives changed seeds to the fuzz targets whose names begin so, or to all, a million each or --inputs; --seeds names a
          folder with the corpus of a fuzzer, one folder a target; --input runs one input alone
-  counts compares the instructions of hot paths with crates/lab/counts/counts.toml; --accept writes them there";
+  counts compares the instructions of hot paths with crates/lab/counts/counts.toml; --accept writes them there
+  sbom   writes the list of components that the binary is linked with, as CycloneDX";
 
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn main() -> ExitCode {
@@ -61,6 +63,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["fuzz", target, rest @ ..] => fuzz::run(root, target, rest),
         ["counts"] => counts::run(root, false),
         ["counts", "--accept"] => counts::run(root, true),
+        ["sbom", file] => sbom::run(root, Path::new(file)),
         _ => anyhow::bail!("{USAGE}"),
     }
 }
