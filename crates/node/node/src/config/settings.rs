@@ -15,7 +15,7 @@ pub const HTTP_FORWARDED_HEADER: Choice<2> = Choice::new("forwarded_header", ["x
 /// `mqtt.listen`.
 pub const MQTT_LISTEN: Text = Text::new("listen", "127.0.0.1:1883");
 /// `mqtt.sessions_max`.
-pub const MQTT_SESSIONS_MAX: Count = Count::new("sessions_max", 10_000, 1, 1_000_000);
+pub const MQTT_SESSIONS_MAX: Count = Count::new("sessions_max", 10_000, 1, 2_000_000);
 /// `mqtt.packet_bytes_max`.
 pub const MQTT_PACKET_BYTES_MAX: Size = Size::new("packet_bytes_max", 1 << 20, 1 << 10, 256 << 20);
 /// `mqtt.queue_bytes_max`.
