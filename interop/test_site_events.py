@@ -130,6 +130,42 @@ def test_what_is_published_over_a_cut_comes_once_when_the_link_is_back(tmp_path,
             assert link(north)["lost"] == 0 and row_of(centre, "south")["events"]["lost"] == 0
 
 
+def test_values_of_a_site_that_is_away_do_not_look_good(tmp_path, server):
+    topic = "$sites/north/weather/now"
+    point = '{"v": 5, "q": "good", "t": "2026-11-20T09:00:00Z"}'
+    good, away = {"v": 5, "q": "good"}, {"v": 5, "q": "bad", "why": ["away"]}
+    with centre_of(tmp_path, server) as centre, site_of(tmp_path, server, "north", SHARE) as north:
+        with site_of(tmp_path, server, "south", SHARE) as south, Sub(south, "$sites/north/#", qos=1) as there:
+            publish(north, "weather/now", point, "-r")
+            publish(north, "alarms/note", "words", "-r")
+            there.wait(topic, **good)
+            with Sub(centre, "$sites/north/#", qos=1) as here:
+                here.wait(topic, **good)
+                # The site is killed. What states no quality stays as it is.
+                north.process.kill()
+                for sub, node in ((here, centre), (there, south)):
+                    sub.wait(topic, **away)
+                    assert node.get(topic)["why"] == ["away"] and node.get("$sites/north/alarms/note") == "words"
+                north.start()
+                for node in (centre, south):
+                    node.wait_value(topic, **good)
+                # The server between all of them is gone: each node marks what it has.
+                server.kill()
+                for node in (centre, south):
+                    node.wait_value(topic, seconds=40, **away)
+                server.start()
+                for node in (centre, south):
+                    node.wait_value(topic, seconds=40, **good)
+                # Another value while the site is away; the centre is another process then.
+                north.process.kill()
+                centre.wait_value(topic, **away)
+                centre.process.kill()
+                north.start()
+                publish(north, "weather/now", point.replace("5", "6"), "-r")
+                centre.start()
+                south.wait_value(topic, seconds=40, v=6, q="good")
+
+
 ROLES = """[role.sites]
 rules = ["allow read $sites/+/weather/#"]
 
