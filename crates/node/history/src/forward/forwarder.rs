@@ -91,7 +91,8 @@ impl Forwarder {
             let (durable, done) =
                 self.board.wait(Duration::ZERO, |_| true, |notes| (notes.status.durable, notes.journal_done));
             let late = done && *close_by.get_or_insert_with(|| Instant::now() + self.close_patience) <= Instant::now();
-            let all_read = self.ahead.is_none() && self.reader.as_ref().is_some_and(|reader| reader.place() > durable);
+            let is_at_end = self.reader.as_ref().is_some_and(|reader| reader.place() > durable);
+            let all_read = is_at_end && self.ahead.is_none() && self.counts.rest == Rest::Done;
             let is_over = self.core.as_ref().is_some_and(|core| !core.leads());
             if late || (done && all_read) || is_over {
                 break;

@@ -158,13 +158,14 @@ fn nodes_that_join_and_leave_a_core_write_each_sample_once() {
         crate::note_restored(second.path()).unwrap();
         let place = follow(first.path(), &log, 0);
         lead(first.path(), &log, &world, (place, waits), 40..80);
+        let had = last_place(&log);
         let place = follow(second.path(), &log, 0);
         alone(first.path(), 80..120, waits);
         lead(second.path(), &log, &world, (place, waits), 120..160);
         alone(first.path(), 160..170, true);
         alone(second.path(), 170..180, waits);
         // What the other member recorded for the core is in the database; here it is in the journal.
-        let place = follow(first.path(), &log, 10 * 40);
+        let place = follow(first.path(), &log, had);
         lead(first.path(), &log, &world, (place, true), 180..190);
         alone(second.path(), 190..200, true);
         let mut found = numbers(&world);
