@@ -119,6 +119,8 @@ def test_a_node_that_joins_and_leaves_a_core_writes_each_sample_once(tmp_path, s
 
     with Changing(tmp_path, "a", server, toml) as first:
         say(first)
+        # MariaDB that is killed while it makes a table with partitions cannot make it later.
+        up_to_date(first)
         # Another member has a copy of what the node recorded when it was alone, some of which is not in the database.
         say(first, is_away=True)
         archive = tmp_path / "a.backup"

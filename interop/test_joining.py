@@ -204,14 +204,15 @@ def test_a_site_changes_its_key(centre):
 
 def test_a_centre_that_is_a_site_changes_its_key(centre, tmp_path):
     """The key by which it is a site, not those by which it lets in its own sites."""
-    region = Centre(tmp_path)
+    region, own = Centre(tmp_path), tmp_path / "own"
+    own.mkdir()
     try:
         token, data = centre.invite("region"), ["--data", region.node.data]
         tieline("join", f"http://{centre.node.http}", "--token", token, *data)
         region.node.process.stop()
         region.node.start()
         region.join(region.invite("north"), "north")
-        with Node(tmp_path, data=tmp_path / "north") as north:
+        with Node(own, data=tmp_path / "north") as north:
             there = "sites/region/sites/north/plant/power"
 
             def arrives(value):
@@ -219,7 +220,7 @@ def test_a_centre_that_is_a_site_changes_its_key(centre, tmp_path):
                 until(lambda: (centre.node.get(there) or {}).get("v") == float(value), region.node.process.said, 30)
 
             arrives("1")
-            before, own = centre.listed("region")["key"], region.listed("north")["key"]
+            before, below = centre.listed("region")["key"], region.listed("north")["key"]
             rotated = json.loads(tieline("join", "--rotate", *data, "--json").stdout)
             assert rotated["site"] == "region" and centre.listed("region")["key"] == rotated["key"] != before
             # All go on, and after a restart, too.
@@ -227,7 +228,7 @@ def test_a_centre_that_is_a_site_changes_its_key(centre, tmp_path):
             region.node.process.kill()
             region.node.start()
             arrives("3")
-            assert region.listed("north")["key"] == own
+            assert region.listed("north")["key"] == below
             # And it lets in others as before.
             region.join(region.invite("west"), "west")
     finally:
