@@ -202,6 +202,39 @@ def test_a_site_changes_its_key(centre):
     assert {"site_added", "site_token", "site_joined", "site_key"} <= phases, phases
 
 
+def test_a_centre_that_is_a_site_changes_its_key(centre, tmp_path):
+    """The key by which it is a site, not those by which it lets in its own sites."""
+    region, own = Centre(tmp_path), tmp_path / "own"
+    own.mkdir()
+    try:
+        token, data = centre.invite("region"), ["--data", region.node.data]
+        tieline("join", f"http://{centre.node.http}", "--token", token, *data)
+        region.node.process.stop()
+        region.node.start()
+        region.join(region.invite("north"), "north")
+        with Node(own, data=tmp_path / "north") as north:
+            there = "sites/region/sites/north/plant/power"
+
+            def arrives(value):
+                north.set("plant/power", value)
+                until(lambda: (centre.node.get(there) or {}).get("v") == float(value), region.node.process.said, 30)
+
+            arrives("1")
+            before, below = centre.listed("region")["key"], region.listed("north")["key"]
+            rotated = json.loads(tieline("join", "--rotate", *data, "--json").stdout)
+            assert rotated["site"] == "region" and centre.listed("region")["key"] == rotated["key"] != before
+            # All go on, and after a restart, too.
+            arrives("2")
+            region.node.process.kill()
+            region.node.start()
+            arrives("3")
+            assert region.listed("north")["key"] == below
+            # And it lets in others as before.
+            region.join(region.invite("west"), "west")
+    finally:
+        region.stop()
+
+
 def test_sites_survive_a_restart_of_the_centre(centre):
     seed = centre.joined("lasting")
     centre.node.process.kill()

@@ -1,5 +1,7 @@
 """Messages between sites through their centre, over a real nats-server: what is published at one site and subscribed at another."""
 
+import signal
+
 import pytest
 from bus import Sub, publish
 from nats_peer import SERVER
@@ -128,6 +130,45 @@ def test_what_is_published_over_a_cut_comes_once_when_the_link_is_back(tmp_path,
             restart(north)
             wait_for_asked(north, 1)
             assert link(north)["lost"] == 0 and row_of(centre, "south")["events"]["lost"] == 0
+
+
+def test_values_of_a_site_that_is_away_do_not_look_good(tmp_path, server):
+    topic = "$sites/north/weather/now"
+    point = '{"v": 5, "q": "good", "t": "2026-11-20T09:00:00Z"}'
+    good, away = {"v": 5, "q": "good"}, {"v": 5, "q": "bad", "why": ["away"]}
+    with centre_of(tmp_path, server) as centre, site_of(tmp_path, server, "north", SHARE) as north:
+        with site_of(tmp_path, server, "south", SHARE) as south, Sub(south, "$sites/north/#", qos=1) as there:
+            publish(north, "weather/now", point, "-r")
+            publish(north, "alarms/note", "words", "-r")
+            there.wait(topic, **good)
+            with Sub(centre, "$sites/north/#", qos=1) as here:
+                here.wait(topic, **good)
+                # The site is killed. What states no quality stays as it is.
+                north.process.kill()
+                for sub, node in ((here, centre), (there, south)):
+                    sub.wait(topic, **away)
+                    assert node.get(topic)["why"] == ["away"] and node.get("$sites/north/alarms/note") == "words"
+                north.start()
+                for node in (centre, south):
+                    node.wait_value(topic, **good)
+                # The server between all of them is gone, or is frozen, so that no connection ends: each node marks what it has.
+                freeze = lambda: server.process.send_signal(signal.SIGSTOP)
+                thaw = lambda: server.process.send_signal(signal.SIGCONT)
+                for cut, mend in ((server.kill, server.start), (freeze, thaw)):
+                    cut()
+                    for node in (centre, south):
+                        node.wait_value(topic, seconds=40, **away)
+                    mend()
+                    for node in (centre, south):
+                        node.wait_value(topic, seconds=40, **good)
+                # Another value while the site is away; the centre is another process then.
+                north.process.kill()
+                centre.wait_value(topic, **away)
+                centre.process.kill()
+                north.start()
+                publish(north, "weather/now", point.replace("5", "6"), "-r")
+                centre.start()
+                south.wait_value(topic, seconds=40, v=6, q="good")
 
 
 ROLES = """[role.sites]

@@ -349,8 +349,10 @@ impl HistoryWriter {
     }
 
     /// What the journal of a standby keeps for databases that the leader writes to. To be called once.
-    #[must_use]
-    pub fn keep_for(&self, source: &HistorySource, databases: Vec<String>) -> DatabaseKeeper {
+    ///
+    /// # Errors
+    /// The folder of databases cannot be read or written.
+    pub fn keep_for(&self, source: &HistorySource, databases: Vec<String>) -> std::io::Result<DatabaseKeeper> {
         DatabaseKeeper::new(Arc::clone(&self.handle.board), source.data().join(DATABASES_FOLDER), databases)
     }
 

@@ -9,7 +9,8 @@
 //! ```
 
 use super::ForwardNotes;
-use super::identity::{Identity, is_name, replace};
+use super::counts::own_path_of;
+use super::identity::{Identity, is_name, replace, restored_at};
 use crate::replicate::{ReplicaFile, ReplicaKind, Replicate, Replication};
 use crate::status::Board;
 use std::collections::VecDeque;
@@ -121,9 +122,19 @@ impl std::fmt::Debug for DatabaseKeeper {
 
 impl DatabaseKeeper {
     /// Of a journal, which keeps all from here on that it is not told to let go.
-    pub(crate) fn new(board: Arc<Board>, folder: PathBuf, names: Vec<String>) -> Self {
-        board.note(|notes| notes.forwarding = names.iter().map(|_| ForwardNotes::default()).collect());
-        Self { board, folder, names, marks: VecDeque::new(), marked_at: None }
+    ///
+    /// # Errors
+    /// The folder cannot be read or written.
+    pub(crate) fn new(board: Arc<Board>, folder: PathBuf, names: Vec<String>) -> io::Result<Self> {
+        let opened = board.note(|notes| {
+            notes.forwarding = names.iter().map(|_| ForwardNotes::default()).collect();
+            notes.opened
+        });
+        for name in &names {
+            // Where the folder was restored, it says up to where, for when the node counts by itself.
+            restored_at(&own_path_of(&folder, name), opened)?;
+        }
+        Ok(Self { board, folder, names, marks: VecDeque::new(), marked_at: None })
     }
 
     /// The journal has a place in this record.

@@ -8,6 +8,7 @@ use super::DATABASES_FOLDER;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use tieline_journal::Seq;
 
 /// The folder below the data folder that has what is known of sites and the centre.
 pub const SITES_FOLDER: &str = "sites";
@@ -35,6 +36,10 @@ impl Identity {
             Err(error) if error.kind() == ErrorKind::NotFound => Self::renewed(path),
             Err(error) => Err(error),
         }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn name(&self) -> &str {
@@ -66,34 +71,34 @@ impl Identity {
         replace(&path, &name)?;
         Ok(Self { path, name })
     }
+}
 
-    /// The last record that the journal had when the data folder was restored; none where it was not, or all is well since. `opened` is the
-    /// last record now.
-    ///
-    /// # Errors
-    /// The folder cannot be read or written.
-    pub(super) fn restored_at(&self, opened: u64) -> io::Result<Option<u64>> {
-        let path = self.path.with_extension(RESTORED);
-        match fs::read_to_string(&path) {
-            Ok(text) => match text.trim_end().parse() {
-                Ok(last) => Ok(Some(last)),
-                // The first start since.
-                Err(_) => replace(&path, &opened.to_string()).map(|()| Some(opened)),
-            },
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+/// The last record that the journal had when the data folder was restored; none where it was not, or all is well since. `path` has the
+/// name of the journal, `opened` is the last record now.
+///
+/// # Errors
+/// The folder cannot be read or written.
+pub(super) fn restored_at(path: &Path, opened: Seq) -> io::Result<Option<u64>> {
+    let path = path.with_extension(RESTORED);
+    match fs::read_to_string(&path) {
+        Ok(text) => match text.trim_end().parse() {
+            Ok(last) => Ok(Some(last)),
+            // The first start since.
+            Err(_) => replace(&path, &opened.0.to_string()).map(|()| Some(opened.0)),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
+}
 
-    /// The database has been asked since the data folder was restored.
-    ///
-    /// # Errors
-    /// The folder cannot be written.
-    pub(super) fn forget_restored(&self) -> io::Result<()> {
-        match fs::remove_file(self.path.with_extension(RESTORED)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        }
+/// The database has been asked since the data folder was restored. `path` has the name of the journal.
+///
+/// # Errors
+/// The folder cannot be written.
+pub(super) fn forget_restored(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path.with_extension(RESTORED)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -9,7 +9,9 @@
 //! A database that is away holds up nobody: the journal keeps its records beside those of the store, and gives up the oldest beyond its
 //! limit. A forwarder finds that they are gone, counts them and goes on behind them.
 
+mod batch;
 mod core_position;
+mod counts;
 mod forwarder;
 mod identity;
 mod status;

@@ -19,7 +19,7 @@ use crate::config::TopicPrefix;
 use crate::edge::RELEASE_TOPIC;
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tieline_core::{Instant, Now, Timestamp, Topic};
 use tieline_mqtt::{Message, Qos, ReasonCode};
@@ -368,12 +368,18 @@ impl Bus {
     /// An operator takes a lock away from a client of this node; false where none has it.
     pub(super) fn revoke_lock_above(&mut self, now: Now, up: usize, name: &str) -> bool {
         let Some(mirror) = self.mirrors.get_mut(up) else { return false };
-        let has = |asked: &Asked| asked.held.is_some() && *asked.name == *name;
-        let all = mirror.locks.asked.iter().filter(|(_, asked)| has(asked));
-        let revoked = all.map(|(request, _)| *request).collect();
+        let all = || mirror.locks.asked.iter().filter(|(_, asked)| *asked.name == *name);
+        let held = all().filter(|(_, asked)| asked.held.is_some());
+        let holders: BTreeSet<LockOwner> = held.map(|(_, asked)| asked.asker.owner.clone()).collect();
+        // A holder that has asked again would keep the lock by that request.
+        let of_holders = all().filter(|(_, asked)| holders.contains(&asked.asker.owner));
+        let revoked = of_holders.map(|(request, _)| *request).collect();
         let revoked = mirror.locks.end(now, revoked);
+        for answer in revoked.into_iter().filter_map(|asked| asked.answer) {
+            answer(self, refusal(tieline_topics::LockRefusal::GivenUp.word(), reasons::LOCK_REVOKED));
+        }
         self.work.notify_one();
-        !revoked.is_empty()
+        !holders.is_empty()
     }
 
     /// The link is lost, and the session at the upstream with it; or the upstreams form a circle: then all is given back.

@@ -34,6 +34,8 @@ pub const LOCK_COMMAND: &str = "a command cannot depend on a lock";
 pub const LOCK_AWAY: &str = "the upstream of this lock is away: nothing was acquired";
 /// The same of one that a client had.
 pub const LOCK_LOST: &str = "the connection to the upstream of this lock was lost, and the lock with it";
+/// A request for a lock that an operator takes away at that moment.
+pub const LOCK_REVOKED: &str = "an operator has taken the lock away";
 /// As many locks of an upstream as a node keeps for its clients.
 pub const LOCKS_ABOVE: &str = "this node has or waits for 16,384 locks of the upstream, as many as it may";
 /// A lock through too many edges.

@@ -8,6 +8,10 @@
 //! A site decides what leaves it, the rules of the centre which site may read it, those of each node what its clients may. Topics that begin
 //! with `$` are not shared: so what came from other sites goes no further, and there are no circles.
 
+mod doubt;
+#[cfg(test)]
+mod doubt_tests;
+
 use super::apply::Origin;
 use super::state::Bus;
 use crate::access::ReadFilter;
@@ -45,8 +49,18 @@ pub struct SiteEvents {
     /// A filter has ended: values may be wanted by nobody.
     has_ended: bool,
     /// Last values of other sites that are here.
-    shown: HashMap<Topic, EventClass>,
+    shown: HashMap<Topic, ShownEvent>,
+    /// How often values of other sites came in doubt.
+    doubts: u64,
     seen: SiteEventsSeen,
+}
+
+/// A last value of another site.
+#[derive(Clone, Copy, Debug)]
+struct ShownEvent {
+    class: EventClass,
+    /// The doubts before it was sent last.
+    doubts: u64,
 }
 
 #[derive(Debug)]
@@ -107,7 +121,7 @@ impl SiteEvents {
 
     fn new(inputs: mpsc::Sender<EventInput>, side: Side) -> Self {
         let (local, shown, seen) = (BTreeSet::new(), HashMap::new(), SiteEventsSeen::default());
-        Self { inputs, side, local, is_changed: true, has_ended: false, shown, seen }
+        Self { inputs, side, local, is_changed: true, has_ended: false, shown, doubts: 0, seen }
     }
 
     /// The first client has subscribed to a filter, or the last one has ended that.
@@ -360,7 +374,7 @@ impl Bus {
         let (source, topic, class, (run, number)) = match &events.side {
             Side::Site { .. } => (Arc::from(""), view.topic.clone(), class_of(view.lane), (0, 0)),
             Side::Centre { peers, latest } => {
-                let class = *events.shown.get(view.topic)?;
+                let class = events.shown.get(view.topic)?.class;
                 let (site, topic) = view.topic.strip_prefix(PREFIX)?.split_once('/')?;
                 if Some(site) == to || !may_read(peers.get(to?)?, view.topic) {
                     return None;
@@ -439,15 +453,17 @@ impl Bus {
         let (Ok(properties), Some(qos)) = (Properties::of_message(properties), Qos::from_bits(qos)) else {
             return self.count_left_out();
         };
-        let is_there = || self.tree.get(&topic).is_some_and(|view| view.body.to_payload() == payload);
-        if is_state && is_there() {
+        let is_there = is_state && self.tree.get(&topic).is_some_and(|view| view.body.to_payload() == payload);
+        let Some(events) = self.site_events.as_deref_mut() else { return };
+        let shown = ShownEvent { class, doubts: events.doubts };
+        if is_there {
+            events.shown.entry(topic).and_modify(|known| *known = shown);
             return;
         }
-        let Some(events) = self.site_events.as_deref_mut() else { return };
         let has_room = events.shown.len() < SHOWN_MAX || events.shown.contains_key(&topic);
         let retain = retain && (has_room || payload.is_empty());
         match (retain, payload.is_empty()) {
-            (true, false) => drop(events.shown.insert(topic.clone(), class)),
+            (true, false) => drop(events.shown.insert(topic.clone(), shown)),
             (true, true) => drop(events.shown.remove(&topic)),
             (false, _) => {}
         }

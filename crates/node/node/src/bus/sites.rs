@@ -117,6 +117,7 @@ impl Bus {
                 SitesNews::CallEnded { ticket, end } => self.end_site_call(now, ticket, end),
                 SitesNews::Asked(call) => self.take_call_of_centre(now, call),
                 SitesNews::Events(events) => self.take_events(now, events),
+                SitesNews::EventsDoubted(from) => self.doubt_events(&from),
                 SitesNews::EventsWanted { by, filters, is_again } => self.take_interest(by, filters, is_again),
             }
         }
@@ -229,7 +230,7 @@ impl Bus {
 }
 
 /// A value as it is while its site is away; none where it has no quality, or is away for another reason.
-fn marked(body: &Body, time: Timestamp) -> Option<Point> {
+pub(super) fn marked(body: &Body, time: Timestamp) -> Option<Point> {
     let point = match body {
         Body::Point(point) => point.clone(),
         Body::Published(point) if point.stated_quality().is_some() => point.point(time),

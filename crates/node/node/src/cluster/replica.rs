@@ -113,7 +113,8 @@ impl Folder {
         let (synced_at, joiner) = (Instant::now(), Joiner::default());
         let (control, data) = (StateFile::new(parts.folder.clone()), parts.folder.clone());
         let names: Vec<String> = parts.history.databases.iter().map(|database| database.name.clone()).collect();
-        let databases = history.as_ref().map(|history| history.keep_for(&source, names));
+        let databases = history.as_ref().map(|history| history.keep_for(&source, names)).transpose();
+        let databases = databases.map_err(|error| error.to_string())?;
         let audit = AuditCopy::new(parts.folder.clone(), parts.audit);
         let board = Arc::clone(&parts.board);
         Ok((

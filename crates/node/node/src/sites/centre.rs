@@ -59,7 +59,7 @@ pub async fn run<I: From<SitesReport> + Send + 'static>(
     tokio::task::spawn_local(send_calls(shard.clock(), shared.clone(), calls, reports.clone()));
     let events = std::mem::replace(&mut parts.events, mpsc::channel(1).1);
     let (to_events, events_asked) = mpsc::channel(256);
-    let side = Side::Centre(config.events_bytes_max, config.events_keep);
+    let side = Side::Centre(config.events_bytes_max, config.events_keep, config.silence);
     let about = (shard.clock(), Arc::clone(&parts.board), shared.clone());
     tokio::task::spawn_local(Exchange::run(side, about, (events, events_asked), reports.clone()));
     let Some((handle, feed)) = parts.opened.recv().await else { return };

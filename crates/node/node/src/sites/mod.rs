@@ -119,6 +119,8 @@ pub enum SitesNews {
     Asked(CallOfCentre),
     /// Messages of other sites.
     Events(Vec<Event>),
+    /// The other end of a link for messages is lost, or was started again: its last values may be others by now.
+    EventsDoubted(EventPeer),
     /// What a site, or the centre, wants of what programs publish here.
     EventsWanted {
         /// Who wants it.

@@ -1,6 +1,6 @@
 //! Members of a core: one after another writes to the database.
 
-use super::{PATIENCE, World, forwarding, numbers, options, record, wait_written};
+use super::{PATIENCE, World, forwarding, numbers, open, options, record, wait_written};
 use crate::forward::DatabaseKeeper;
 use crate::{HistorySource, HistoryWriter, Placed, ReplicaFile, ReplicaKind, Replicate, Replication};
 use std::path::Path;
@@ -35,7 +35,7 @@ fn follow(folder: &Path, log: &Log, place: u64) -> u64 {
     let source = HistorySource::new(folder);
     let replication = Replication { log: None, place };
     let writer = HistoryWriter::open_replicated(&source, options(1 << 20), Arc::new(|| true), replication).unwrap();
-    let mut keeper = writer.keep_for(&source, vec!["d".to_owned()]);
+    let mut keeper = writer.keep_for(&source, vec!["d".to_owned()]).unwrap();
     let mut last = place;
     for (index, (kind, record)) in (1..).zip(log.records.lock().unwrap().iter()) {
         match kind {
@@ -125,7 +125,7 @@ fn a_standby_lets_go_of_what_the_database_has() {
     let folder = tempfile::tempdir().unwrap();
     let source = HistorySource::new(folder.path());
     let writer = HistoryWriter::open(folder.path(), options(1 << 20)).unwrap();
-    let mut keeper: DatabaseKeeper = writer.keep_for(&source, vec!["d".to_owned(), "e".to_owned()]);
+    let mut keeper: DatabaseKeeper = writer.keep_for(&source, vec!["d".to_owned(), "e".to_owned()]).unwrap();
     keeper.note_place(100, Seq(7));
     let identity = "0123456789abcdef0123456789abcdef";
     for wrong in ["d", "d x 1", "../d 0123456789abcdef0123456789abcdef 1", &format!("d {identity} x")] {
@@ -136,4 +136,60 @@ fn a_standby_lets_go_of_what_the_database_has() {
     keeper.take(format!("d {identity} 100").as_bytes()).unwrap();
     assert_eq!(keeper.wanted(), [Seq(8), Seq(0)]);
     assert_eq!(std::fs::read_to_string(folder.path().join("databases/d.core")).unwrap().trim_end(), identity);
+}
+
+/// A node of its own becomes a member, another member has a copy of its folder; both leave, one while the core goes on, and one comes back.
+#[test]
+fn nodes_that_join_and_leave_a_core_write_each_sample_once() {
+    for seed in 0..6 {
+        let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let (log, world) = (Arc::new(Log::default()), Arc::new(Mutex::new(World::default())));
+        world.lock().unwrap().dice = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed);
+        let waits = seed % 2 == 0;
+        let alone = |folder: &Path, some: std::ops::Range<i64>, waits: bool| {
+            let writer = open(folder, &world, 1 << 20);
+            record(&writer, some);
+            if waits {
+                wait_written(&writer);
+            }
+        };
+        alone(first.path(), 0..40, waits);
+        super::copy(first.path(), second.path());
+        crate::note_restored(second.path()).unwrap();
+        let place = follow(first.path(), &log, 0);
+        lead(first.path(), &log, &world, (place, waits), 40..80);
+        let had = last_place(&log);
+        let place = follow(second.path(), &log, 0);
+        alone(first.path(), 80..120, waits);
+        lead(second.path(), &log, &world, (place, waits), 120..160);
+        alone(first.path(), 160..170, true);
+        alone(second.path(), 170..180, waits);
+        // What the other member recorded for the core is in the database; here it is in the journal.
+        let place = follow(first.path(), &log, had);
+        lead(first.path(), &log, &world, (place, true), 180..190);
+        alone(second.path(), 190..200, true);
+        let mut found = numbers(&world);
+        found.sort_unstable();
+        assert_eq!(found, (0..200).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
+
+/// Databases are configured when the node has left the core: they get what the journal has of both times, and so do later ones.
+#[test]
+fn a_database_that_no_core_knew_gets_what_the_journal_has() {
+    let (folder, log) = (tempfile::tempdir().unwrap(), Arc::new(Log::default()));
+    let source = HistorySource::new(folder.path());
+    let replication = Replication { log: Some(Arc::<Log>::clone(&log) as _), place: 0 };
+    let writer = HistoryWriter::open_replicated(&source, options(1 << 20), Arc::new(|| true), replication).unwrap();
+    record(&writer, 0..10);
+    drop(writer);
+    for later in [10, 20] {
+        let world = Arc::new(Mutex::new(World::default()));
+        let writer = open(folder.path(), &world, 1 << 20);
+        record(&writer, later..later + 10);
+        let status = wait_written(&writer);
+        let mut found = numbers(&world);
+        found.sort_unstable();
+        assert_eq!((found, status.missing_records), ((0..later + 10).collect(), 0));
+    }
 }

@@ -195,3 +195,29 @@ fn a_lock_that_is_asked_for_again_is_one_acquisition() {
     world.end_session(7);
     assert_eq!(world.sent_after(Duration::ZERO).unwrap().1, RELEASE);
 }
+
+#[test]
+fn a_lock_that_is_taken_away_does_not_stay_with_a_holder_that_asks_again() {
+    for repeats in 0..3 {
+        let mut world = World::new();
+        let request = world.acquire(7, LockScope::Session);
+        world.acquired(request, 41);
+        let again: Vec<u64> = (0..repeats).map(|_| world.acquire(7, LockScope::Session)).collect();
+        let next = world.acquire(8, LockScope::Session);
+        let now = world.edge.now;
+        assert!(world.edge.bus.revoke_lock_above(now, 1, "west/trips/a"));
+        assert!(!world.edge.bus.revoke_lock_above(now, 1, "west/trips/a"), "nobody has it");
+        let told = world.told();
+        assert_eq!((told.len(), world.counts()), (again.len(), (0, 1, 0)), "{told:?}");
+        assert!(told.iter().all(|text| text["reason"] == "given_up"), "{told:?}");
+        let (release, text) = world.sent_after(Duration::ZERO).unwrap();
+        assert_eq!((text.as_str(), world.sent_after(Duration::ZERO)), (RELEASE, None));
+        // The upstream has taken the requests before the release.
+        for number in again {
+            world.reply(number, &json!({ "status": "acquired", "lock": "trips/a", "number": 41 }));
+        }
+        world.reply(release, &json!({ "status": "released", "lock": "trips/a" }));
+        assert_eq!((world.told(), world.counts()), (Vec::new(), (0, 1, 0)));
+        world.acquired(next, 42);
+    }
+}

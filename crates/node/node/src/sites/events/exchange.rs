@@ -28,6 +28,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// A centre takes no messages for so long after it was asked first: until then its sites say what they want. One that asked the process
 /// before waits for the answer first.
 const SETTLE: Duration = Duration::from_secs(5);
+/// A centre that says nothing for so long is away.
+const SILENCE: Duration = Duration::from_secs(10);
 /// How often the state of links is published.
 const SHOW_EVERY: Duration = Duration::from_secs(5);
 /// Sites of which a site takes messages.
@@ -40,8 +42,18 @@ type Call = LocalBoxFuture<'static, (EventPeer, Sent, Result<Bytes, FabricError>
 pub enum Side {
     /// A site of this name, which keeps so many bytes for the centre.
     Site(String, usize),
-    /// The centre, which keeps so many bytes for each site, for so long.
-    Centre(usize, Duration),
+    /// The centre, which keeps so many bytes for each site, for so long. A site that says nothing for the last time is away.
+    Centre(usize, Duration, Duration),
+}
+
+impl Side {
+    /// How long the other end may say nothing.
+    const fn silence(&self) -> Duration {
+        match self {
+            Self::Site(..) => SILENCE,
+            Self::Centre(.., silence) => *silence,
+        }
+    }
 }
 
 /// The links, and what came by them.
@@ -108,7 +120,7 @@ impl Exchange {
             let (limits, every) = match side {
                 // Sites behind the centre know what came to them before it was started again.
                 Side::Site(_, bytes_max) => (OutboxLimits { bytes_max: *bytes_max, sends_again: true }, site),
-                Side::Centre(bytes_max, _) => (OutboxLimits { bytes_max: *bytes_max, sends_again: false }, centre),
+                Side::Centre(bytes_max, ..) => (OutboxLimits { bytes_max: *bytes_max, sends_again: false }, centre),
             };
             EventLink::new(now, board.run(), limits, every)
         })
@@ -183,9 +195,14 @@ impl Exchange {
         let (run, before) = (batch.run, self.inbox.stats().repeated);
         let (answer, events) = self.inbox.handle_batch(peer.as_ref(), batch);
         let repeated = usize::try_from(self.inbox.stats().repeated - before).unwrap_or(usize::MAX);
+        let silence = self.side.silence();
         let link = self.link(now, &peer);
         link.handle_heard(now, run);
         link.count(events.len(), repeated);
+        // What comes is not in doubt.
+        if link.poll_doubt(now, silence) {
+            news.push(SitesNews::EventsDoubted(peer.clone()));
+        }
         if !events.is_empty() {
             news.push(SitesNews::Events(events));
         }
@@ -193,7 +210,7 @@ impl Exchange {
     }
 
     fn tick(&mut self, now: Now, news: &mut Vec<SitesNews>) {
-        if let Side::Centre(_, keep) = self.side {
+        if let Side::Centre(_, keep, _) = self.side {
             let seen = self.board.centre().unwrap_or_default();
             for (site, _) in seen.sites.iter().filter(|(_, row)| row.is_up) {
                 self.link(now.mono, &Some(Arc::clone(site)));
@@ -208,6 +225,12 @@ impl Exchange {
             if now.mono.since(self.shown_at) >= SHOW_EVERY {
                 self.shown_at = now.mono;
                 self.publish(now, news);
+            }
+        }
+        let silence = self.side.silence();
+        for (peer, link) in &mut self.links {
+            if link.poll_doubt(now.mono, silence) {
+                news.push(SitesNews::EventsDoubted(peer.clone()));
             }
         }
         self.board.set_events(self.links.iter().map(|(peer, link)| (peer.clone(), link.seen())));

@@ -30,6 +30,9 @@ pub struct EventLink {
     tell_at: Instant,
     tell_every: Duration,
     is_up: bool,
+    /// Whether it was said that the other end is lost, and whether another process is there, which was not said yet.
+    is_doubted: bool,
+    is_other: bool,
     /// The run of the other end; 0: it was not heard.
     peer_run: u64,
     /// What the other end wants, and when it said so last.
@@ -54,6 +57,8 @@ impl EventLink {
             tell_at: now,
             tell_every,
             is_up: false,
+            is_doubted: false,
+            is_other: false,
             peer_run: 0,
             asked: (0, 0, Vec::new()),
             heard_at: now,
@@ -92,6 +97,7 @@ impl EventLink {
             // It knows nothing of what was said to the process before it.
             self.tell_again(now);
             self.session = self.session.wrapping_add(u64::from(self.peer_run != 0));
+            self.is_other |= self.peer_run != 0;
             self.peer_run = run;
         }
         self.set_up(true);
@@ -173,6 +179,13 @@ impl EventLink {
     fn set_up(&mut self, is_up: bool) {
         self.is_up = is_up;
         self.outbox.handle_link(is_up);
+    }
+
+    /// Whether what the other end sent is in doubt from here on: it was not heard for so long, or is another process. It is said once.
+    pub fn poll_doubt(&mut self, now: Instant, silence: Duration) -> bool {
+        let is_lost = !self.is_up && self.peer_run != 0 && now.since(self.heard_at) >= silence;
+        let was_lost = std::mem::replace(&mut self.is_doubted, is_lost);
+        std::mem::take(&mut self.is_other) || (is_lost && !was_lost)
     }
 
     /// When the other end was heard last.
