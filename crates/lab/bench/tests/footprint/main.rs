@@ -1,25 +1,18 @@
 //! What an idle pair of a master and an outstation takes of the heap, both sessions with their sockets included, what a Modbus
-//! client does, what a subscriber does, and a topic of history. No change lets it grow unnoticed: a change that needs more says so here, and why.
+//! client does, and what a subscriber does. No change lets it grow unnoticed: a change that needs more says so here, and why.
 
 use cap::Cap;
 use std::alloc::System;
 use std::io::Write;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 use tieline_bench::dnp3::hold_pairs;
 use tieline_bench::fanout::{self, Held};
 use tieline_bench::field::{HeldBy, grown_with};
-use tieline_core::{Body, Point, Timestamp, Topic, Update, Value};
 use tieline_dnp3::master::Master;
 use tieline_dnp3::outstation::Outstation;
-use tieline_history::{HistoryOptions, HistoryWriter};
-use tieline_journal::Sample;
 
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
-
-/// How long anything that is waited for may take.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Notes what is allocated whenever a line is complete.
 #[derive(Default)]
@@ -60,29 +53,6 @@ fn modbus_client() -> usize {
     usize::try_from(ours.saturating_sub(floor)).unwrap_or(usize::MAX)
 }
 
-/// Bytes of heap of a topic that is recorded, besides the head with its newest samples: `history.memory_bytes_max` bounds those.
-fn recorded_topic() -> usize {
-    const TOPICS: usize = 14_000;
-    let folder = tempfile::tempdir().expect("a folder");
-    let writer = HistoryWriter::open(folder.path(), HistoryOptions::default()).expect("a history");
-    let record = |from: usize| {
-        let (tell, told) = channel();
-        let sample = |number: usize| {
-            let topic = Topic::new(&format!("sites/north/d{}/p{}", number / 18, number % 18)).expect("a topic");
-            let body = Body::Point(Point { value: Value::Float(1.0), ..Point::default() });
-            Sample::new(Timestamp::from_micros(1), Update { topic, body })
-        };
-        let samples = (from..from + TOPICS).map(sample).collect();
-        writer.handle().submit(samples, Box::new(move |stored| _ = tell.send(stored)));
-        let last = told.recv_timeout(PATIENCE).expect("a receipt").expect("a record");
-        assert!(writer.handle().wait_stored(last, PATIENCE));
-        HEAP.allocated() - usize::try_from(writer.handle().status().memory_bytes).expect("a size")
-    };
-    // What threads have room for is there after the first samples.
-    let before = record(0);
-    (record(TOPICS) - before) / TOPICS
-}
-
 // One test: what another allocates meanwhile would count.
 #[test]
 fn idle_sessions_are_small() {
@@ -93,7 +63,6 @@ fn idle_sessions_are_small() {
     check("master", size_of::<Master>(), 1024);
     check("outstation", size_of::<Outstation>(), 1280);
     let (few, many) = (allocated_with(16), allocated_with(16 + 256));
-    check("heap of a topic of history besides its head", recorded_topic(), 144);
     check("heap of a Modbus client beyond a bare socket", modbus_client(), 896);
     check("heap of a pair", many.saturating_sub(few) / 256, 6144);
     // What a session needed while its socket was full is given back, but for 60 bytes of counts.
