@@ -26,6 +26,8 @@ mod tests;
 pub use journal::{Counters, Failure, Journal, JournalError, Recovery, State};
 pub use limits::{Limits, WhenFull};
 pub use reader::{Item, Lost, Reader};
-pub use record::{Decoder, RecordError, Sample, begin_placed, decode, encode, encode_noted, note_of, place_of};
+pub use record::{
+    Decoder, RecordError, Sample, begin_placed, decode, decode_with, encode, encode_noted, note_of, place_of,
+};
 pub use scan::{Damage, Fault, find_last, salvage};
 pub use segment::{RECORD_BYTES_MAX, Seq};

@@ -35,7 +35,7 @@ use bytes::Bytes;
 use core::fmt;
 use hashbrown::{HashMap, HashSet};
 use tieline_core::varint::{self, VarintError};
-use tieline_core::{Body, Cursor, Point, Quality, Timestamp, Topic, Truncated, Update, Value};
+use tieline_core::{Body, Cursor, Point, Quality, Timestamp, Topic, TopicError, Truncated, Update, Value};
 
 const VERSION: u8 = 1;
 /// The version of a record with a note.
@@ -204,7 +204,7 @@ fn push_samples(samples: &[Sample], out: &mut Vec<u8>) {
 /// # Errors
 /// The bytes are no record; nothing is taken from them then.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Sample>, RecordError> {
-    read(bytes, None)
+    decode_with(bytes, Topic::new)
 }
 
 /// Reads one record after another: samples of a topic share its name, also those of different records.
@@ -222,11 +222,28 @@ impl Decoder {
         if self.names.len() > NAMES_MAX {
             self.names.clear();
         }
-        read(bytes, Some(&mut self.names))
+        let names = &mut self.names;
+        decode_with(bytes, |name| {
+            if let Some(topic) = names.get(name) {
+                return Ok(topic.clone());
+            }
+            let topic = Topic::new(name)?;
+            if name.len() <= NAME_BYTES_MAX {
+                names.insert(topic.clone());
+            }
+            Ok(topic)
+        })
     }
 }
 
-fn read(bytes: &[u8], names: Option<&mut HashSet<Topic>>) -> Result<Vec<Sample>, RecordError> {
+/// Reads a record whose topics the caller makes of their names, each once.
+///
+/// # Errors
+/// The bytes are no record, or the caller makes no topic of a name.
+pub fn decode_with(
+    bytes: &[u8],
+    topic_of: impl FnMut(&str) -> Result<Topic, TopicError>,
+) -> Result<Vec<Sample>, RecordError> {
     let mut cursor = Cursor::new(without_place(bytes));
     match cursor.u8()? {
         VERSION => {}
@@ -240,7 +257,7 @@ fn read(bytes: &[u8], names: Option<&mut HashSet<Topic>>) -> Result<Vec<Sample>,
     if count > cursor.left() / SAMPLE_BYTES_MIN {
         return Err(RecordError::Truncated);
     }
-    let mut record = Record { names, topics: Vec::new(), name: String::new(), next_topic: 0, time: 0 };
+    let mut record = Record { topic_of, topics: Vec::new(), name: String::new(), next_topic: 0, time: 0 };
     // A hostile count of empty samples must not cost more memory than its bytes warrant at once.
     let mut samples = Vec::with_capacity(count.min(4096));
     for _ in 0..count {
@@ -253,9 +270,8 @@ fn read(bytes: &[u8], names: Option<&mut HashSet<Topic>>) -> Result<Vec<Sample>,
 }
 
 /// A record that is being read.
-struct Record<'n> {
-    /// Topics of other records.
-    names: Option<&'n mut HashSet<Topic>>,
+struct Record<F> {
+    topic_of: F,
     topics: Vec<Topic>,
     /// The name of the last of them.
     name: String,
@@ -263,7 +279,7 @@ struct Record<'n> {
     time: i64,
 }
 
-impl Record<'_> {
+impl<F: FnMut(&str) -> Result<Topic, TopicError>> Record<F> {
     fn sample(&mut self, cursor: &mut Cursor<'_>) -> Result<Sample, RecordError> {
         let tag = cursor.u8()?;
         let number = if tag & HAS_TOPIC == 0 { self.next_topic } else { varint::get_len(cursor)? };
@@ -300,16 +316,7 @@ impl Record<'_> {
         }
         self.name.truncate(shared);
         self.name.push_str(own);
-        let topic = match self.names.as_ref().and_then(|names| names.get(self.name.as_str())) {
-            Some(topic) => topic.clone(),
-            None => {
-                let topic = Topic::new(&self.name).map_err(|_| RecordError::Illegal("topic name"))?;
-                if let Some(names) = self.names.as_mut().filter(|_| topic.len() <= NAME_BYTES_MAX) {
-                    names.insert(topic.clone());
-                }
-                topic
-            }
-        };
+        let topic = (self.topic_of)(&self.name).map_err(|_| RecordError::Illegal("topic name"))?;
         self.topics.push(topic.clone());
         Ok(topic)
     }

@@ -186,6 +186,12 @@ impl Index {
         Ok(files.collect::<Result<_, _>>()?)
     }
 
+    /// A topic that has been given its number, by its name: to be used again, for [`Index::numbers`] to find it at once.
+    #[must_use]
+    pub fn topic(&self, name: &str) -> Option<&Topic> {
+        self.topics.topic(name)
+    }
+
     /// The numbers of topics; new ones get one, durably.
     ///
     /// # Errors
@@ -415,7 +421,12 @@ fn numbers<'t>(
         };
         out.push(number);
     }
-    Ok(batch.map_or(Ok(()), Transaction::commit)?)
+    if let Some(batch) = batch {
+        batch.commit()?;
+        // Names are not read again: pages with them are not kept.
+        db.release_memory()?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -126,6 +126,9 @@ pub(crate) trait Store: Send {
     /// The journal record up to which the store needs the journal no longer; 0 before the first.
     fn position(&self) -> Seq;
 
+    /// A topic that it knows, by its name: it finds samples of this very topic sooner than of an equal one.
+    fn topic(&self, name: &str) -> Option<&Topic>;
+
     /// Takes samples, of whole records and in their order, all or nothing, and the record up to which they reach. Equal samples of
     /// one topic and time are one: records that it may have taken before a crash are given to it again.
     ///

@@ -6,8 +6,8 @@ use crate::store::{Deleting, Entry, Progress, Store, StoreError};
 use crate::writer::MayRemove;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tieline_core::{Body, Storage, StorageError, StorageErrorKind, Timestamp, Update};
-use tieline_journal::{Decoder, Item, Reader, Seq};
+use tieline_core::{Body, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Update};
+use tieline_journal::{Item, Reader, Seq, decode_with};
 use tracing::{info, warn};
 
 /// Samples of one transaction, give or take a record.
@@ -23,7 +23,6 @@ const RETAIN_SAMPLES: u64 = 2_000_000;
 
 pub(crate) struct StoreThread<S> {
     pub(crate) reader: Reader<S>,
-    pub(crate) decoder: Decoder,
     pub(crate) store: Box<dyn Store>,
     pub(crate) options: HistoryOptions,
     pub(crate) board: Arc<Board>,
@@ -114,7 +113,10 @@ impl<S: Storage> StoreThread<S> {
                 Some(Item::Record { seq, payload }) => {
                     bytes += payload.len();
                     batch.upto = seq;
-                    match self.decoder.decode(payload) {
+                    let store = &self.store;
+                    match decode_with(payload, |name| {
+                        store.topic(name).map_or_else(|| Topic::new(name), |topic| Ok(topic.clone()))
+                    }) {
                         Ok(samples) => batch.entries.extend(samples.into_iter().map(|sample| entry_of(seq, sample))),
                         Err(error) => {
                             warn!(seq = seq.0, %error, "a journal record cannot be read and is left out of the history");

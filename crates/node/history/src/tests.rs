@@ -258,6 +258,9 @@ impl Store for FillingStore {
     fn position(&self) -> Seq {
         self.0.position()
     }
+    fn topic(&self, name: &str) -> Option<&Topic> {
+        self.0.topic(name)
+    }
     fn append(&mut self, entries: &[Entry], upto: Seq) -> Result<(), StoreError> {
         if self.1.load(Ordering::SeqCst) { Err(StoreError::Full("full".into())) } else { self.0.append(entries, upto) }
     }

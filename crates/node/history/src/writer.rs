@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tieline_core::{Storage, StorageError};
-use tieline_journal::{Decoder, Journal, Reader, Sample, Seq};
+use tieline_journal::{Journal, Reader, Sample, Seq};
 use tieline_store::{FolderStorage, JOURNAL_FOLDER};
 use tracing::{info, warn};
 
@@ -277,7 +277,6 @@ impl HistoryWriter {
         let retain_at = Instant::now();
         let mover = StoreThread {
             reader: Reader::new(read, stored.next()),
-            decoder: Decoder::default(),
             store,
             options,
             board: Arc::clone(&board),

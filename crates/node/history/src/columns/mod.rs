@@ -42,7 +42,7 @@ pub(crate) use policy::Cutoffs;
 use policy::Policy;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tieline_core::{Storage, Timestamp};
+use tieline_core::{Storage, Timestamp, Topic};
 use tieline_journal::Seq;
 use tieline_series::{Column, HeadLimits, Heads, Origin, Sample, Sealed, encode};
 use tieline_store::{
@@ -307,6 +307,10 @@ impl<S: Storage> Columns<S> {
 impl<S: Storage + Send> Store for Columns<S> {
     fn position(&self) -> Seq {
         self.position
+    }
+
+    fn topic(&self, name: &str) -> Option<&Topic> {
+        self.index.topic(name)
     }
 
     fn append(&mut self, entries: &[Entry], upto: Seq) -> Result<(), StoreError> {

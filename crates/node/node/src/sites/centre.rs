@@ -20,7 +20,7 @@ use std::time::Duration;
 use tieline_core::{Body, Instant, Now, Point, Quality, Timestamp, Topic, Value};
 use tieline_fabric::{Request, subject};
 use tieline_history::{HistoryHandle, JournalFeed, Noted};
-use tieline_journal::{Decoder, Sample, Seq};
+use tieline_journal::{Sample, Seq};
 use tieline_net::Shard;
 use tieline_relay::{Mark, Part, Receiver, ReceiverLimits, Reply, Stream};
 use tokio::sync::{mpsc, oneshot};
@@ -30,9 +30,7 @@ pub(super) const MARKS: &str = "marks";
 /// Bytes of records of all sites that wait.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// Bytes of records of a transaction. Samples take ten times as much in memory while they are stored, however many sites there are.
-const TRANSACTION_BYTES_MAX: usize = 1 << 20;
-/// Topics of a transaction that room is kept for between transactions.
-const ROOM_KEPT: usize = 4096;
+const TRANSACTION_BYTES_MAX: usize = 256 << 10;
 const TICK: Duration = Duration::from_millis(500);
 /// A centre that is a site of another one must send its records on: they are not much longer than that.
 const SITE_PIECE_BYTES: usize = 128 << 10;
@@ -126,14 +124,13 @@ struct Centre {
     saved_at: Instant,
     shown_at: Option<Instant>,
     receiver: Receiver<Request>,
-    decoder: Decoder,
     names: HashMap<Arc<str>, Names>,
     sites: BTreeMap<Arc<str>, SiteRow>,
     /// A record of the journal has no further record of a site from so many bytes on.
     piece_bytes: usize,
-    /// What is at the disk: the parts in pieces, and the newest values of each topic.
+    /// What is at the disk: the parts in pieces, and the values of each site.
     pieces: Vec<Piece>,
-    newest: HashMap<Topic, (Arc<str>, Timestamp, Body)>,
+    taken: Vec<(Arc<str>, Vec<(Topic, Timestamp, Body)>)>,
     values: Values,
     unreadable: u64,
     board: Arc<SitesBoard>,
@@ -171,12 +168,11 @@ impl Centre {
             saved_at: now.mono,
             shown_at: None,
             receiver,
-            decoder: Decoder::default(),
             names: HashMap::new(),
             sites,
             piece_bytes: usize::MAX,
             pieces: Vec::new(),
-            newest: HashMap::new(),
+            taken: Vec::new(),
             values,
             unreadable: 0,
             board: Arc::clone(&parts.board),
@@ -315,25 +311,20 @@ impl Centre {
 
     /// The samples of a record, with the topics that they have here.
     fn samples_of(&mut self, site: &Arc<str>, record: &[u8]) -> Vec<Sample> {
-        let Self { decoder, names, newest, config, unreadable, .. } = self;
-        let names = names.entry(Arc::clone(site)).or_insert_with(|| Names::new(format!("{}{site}/", config.prefix)));
-        let Ok(found) = decoder.decode(record) else {
-            *unreadable += 1;
+        let found = self.names_of(site).samples(record);
+        let Ok((samples, left_out)) = found else {
+            self.unreadable += 1;
             return Vec::new();
         };
-        let mut samples = Vec::with_capacity(found.len());
-        for mut sample in found {
-            let Ok(topic) = names.here(&sample.update.topic) else {
-                *unreadable += 1;
-                continue;
-            };
-            sample.update.topic = topic.clone();
-            if newest.get(&topic).is_none_or(|(_, time, _)| *time <= sample.time) {
-                newest.insert(topic, (Arc::clone(site), sample.time, sample.update.body.clone()));
-            }
-            samples.push(sample);
-        }
+        self.unreadable += left_out;
+        let value = |Sample { time, update, .. }: &Sample| (update.topic.clone(), *time, update.body.clone());
+        self.taken.push((Arc::clone(site), samples.iter().map(value).collect()));
         samples
+    }
+
+    fn names_of(&mut self, site: &Arc<str>) -> &mut Names {
+        let prefix = &self.config.prefix;
+        self.names.entry(Arc::clone(site)).or_insert_with(|| Names::new(format!("{prefix}{site}/")))
     }
 
     /// The transaction is over.
@@ -353,14 +344,13 @@ impl Centre {
             self.marks.seq = self.marks.seq.max(seq);
         }
         let replies = if is_whole {
-            for (topic, (site, time, body)) in self.newest.drain() {
-                self.values.put(&site, topic, time, body);
+            for (site, values) in std::mem::take(&mut self.taken) {
+                values.into_iter().for_each(|(topic, time, body)| self.values.put(&site, topic, time, body));
             }
-            self.newest.shrink_to(ROOM_KEPT);
             self.receiver.handle_stored(now)
         } else {
             tracing::warn!("history does not take what sites send: they are told to send it later");
-            self.newest.clear();
+            self.taken.clear();
             let replies = self.receiver.handle_failed(now);
             self.receiver.handle_marks(self.marks.all());
             replies
@@ -371,8 +361,10 @@ impl Centre {
     /// A last value from before the start.
     fn restore(&mut self, topic: Topic, time: Timestamp, body: Body) {
         let below = topic.strip_prefix(self.config.prefix.as_str());
-        if let Some((site, _)) = below.and_then(|below| below.split_once('/')) {
-            self.values.put(&site.into(), topic.clone(), time, body);
+        let Some((site, there)) = below.and_then(|below| below.split_once('/')) else { return };
+        let site = self.sites.get_key_value(site).map_or_else(|| site.into(), |(site, _)| Arc::clone(site));
+        if let Ok(topic) = self.names_of(&site).here(there) {
+            self.values.put(&site, topic, time, body);
         }
     }
 
