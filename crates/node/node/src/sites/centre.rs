@@ -113,6 +113,9 @@ struct Piece {
     lost: u64,
 }
 
+/// Values of one record, with their topics and the times of their samples.
+type TakenValues = Vec<(Topic, Timestamp, Body)>;
+
 struct Centre {
     config: CentreConfig,
     path: PathBuf,
@@ -130,7 +133,7 @@ struct Centre {
     piece_bytes: usize,
     /// What is at the disk: the parts in pieces, and the values of each site.
     pieces: Vec<Piece>,
-    taken: Vec<(Arc<str>, Vec<(Topic, Timestamp, Body)>)>,
+    taken: Vec<(Arc<str>, TakenValues)>,
     values: Values,
     unreadable: u64,
     board: Arc<SitesBoard>,
