@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Any
 
 from .connection import Connection
@@ -49,22 +50,25 @@ class Subscription:
         #: Versions of what was received: the node sends all last values again when the connection is back.
         self._known: dict[str, int | None] = {}
 
-    def __aiter__(self) -> AsyncIterator[Value]:
+    def __aiter__(self) -> AsyncGenerator[Value, None]:
         return self._each()
 
-    async def _each(self) -> AsyncIterator[Value]:
-        async for batch in self.batches():
-            for value in batch:
-                yield value
+    async def _each(self) -> AsyncGenerator[Value, None]:
+        # A caller that has enough ends the request.
+        async with aclosing(self.batches()) as batches:
+            async for batch in batches:
+                for value in batch:
+                    yield value
 
-    async def batches(self) -> AsyncIterator[list[Value]]:
+    async def batches(self) -> AsyncGenerator[list[Value], None]:
         """Lists of values, as they came together. Ends never; raises ``Denied`` and ``Refused``."""
         pause = PAUSE_MIN_S
         while True:
             try:
-                async for batch in self._connected():
-                    pause = PAUSE_MIN_S
-                    yield batch
+                async with aclosing(self._connected()) as batches:
+                    async for batch in batches:
+                        pause = PAUSE_MIN_S
+                        yield batch
             except Unreachable:
                 pass
             self._enter("away")
@@ -72,7 +76,7 @@ class Subscription:
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, PAUSE_MAX_S)
 
-    async def _connected(self) -> AsyncIterator[list[Value]]:
+    async def _connected(self) -> AsyncGenerator[list[Value], None]:
         missing, beats = set(self._known), 0
         params = {"filter": list(self._filters)}
         async with self._connection.stream("/v1/live", params, SILENCE_S) as lines:
