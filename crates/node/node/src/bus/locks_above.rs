@@ -70,9 +70,10 @@ struct Asked {
     lost: Callback<String>,
     /// The number of the acquisition, and when it was made.
     held: Option<(u64, Timestamp)>,
-    /// The request before by which the session has the lock: it has it still if this one is refused.
-    before: Option<u64>,
 }
+
+/// A session, or a connection, and the lock that it asks for.
+type LockKey = (LockOwner, Topic);
 
 /// A lock that is to be given back.
 #[derive(Debug)]
@@ -89,8 +90,8 @@ struct Owed {
 pub(super) struct LocksAbove {
     /// By the number of the request.
     asked: BTreeMap<u64, Asked>,
-    /// The last request of each session for each lock.
-    last: BTreeMap<(LockOwner, Topic), u64>,
+    /// The requests of each session for each lock, in their order. One of them at most has it, the others wait for their answers.
+    requests: BTreeMap<LockKey, Vec<u64>>,
     owed: Vec<Owed>,
     lost: u64,
 }
@@ -113,68 +114,74 @@ impl LocksAbove {
         self.owed.iter().filter(|owed| owed.request.is_none()).map(|owed| owed.due).min()
     }
 
-    fn add(&mut self, number: u64, mut asked: Asked) {
-        let key = (asked.asker.owner.clone(), asked.name.clone());
+    fn add(&mut self, number: u64, asked: Asked) {
+        let key = key_of(&asked);
         // Asked for again, it is not left behind by the end before.
         self.owed.retain(|owed| owed.request.is_some() || (&owed.asker.owner, &owed.name) != (&key.0, &key.1));
-        let before = self.last.insert(key, number);
-        asked.before = before.filter(|before| self.asked.get(before).is_some_and(|asked| asked.held.is_some()));
+        self.requests.entry(key).or_default().push(number);
         self.asked.insert(number, asked);
     }
 
-    /// Takes a request out; whether it was the last one of its session for the lock.
-    fn remove(&mut self, number: u64) -> Option<(Asked, bool)> {
-        let asked = self.asked.remove(&number)?;
-        let key = (asked.asker.owner.clone(), asked.name.clone());
-        let is_last = self.last.get(&key) == Some(&number);
-        if is_last {
-            self.last.remove(&key);
-        }
-        Some((asked, is_last))
+    /// A session has a lock by this request, and by none before; what is done with the answer.
+    fn acquired(&mut self, number: u64, acquisition: Option<(u64, Timestamp)>) -> Option<Callback<String>> {
+        let asked = self.asked.get_mut(&number)?;
+        asked.held = acquisition;
+        let (answer, key) = (asked.answer.take(), key_of(asked));
+        self.forget_held(&key, number);
+        answer
     }
 
-    /// The same of a request that was refused.
-    fn refuse(&mut self, number: u64) -> Option<Asked> {
-        let (asked, is_last) = self.remove(number)?;
-        if let Some(before) = asked.before.filter(|before| is_last && self.asked.contains_key(before)) {
-            self.last.insert((asked.asker.owner.clone(), asked.name.clone()), before);
+    fn remove(&mut self, number: u64) -> Option<Asked> {
+        let asked = self.asked.remove(&number)?;
+        let key = key_of(&asked);
+        if let Some(requests) = self.requests.get_mut(&key) {
+            requests.retain(|other| *other != number);
+            if requests.is_empty() {
+                self.requests.remove(&key);
+            }
         }
         Some(asked)
     }
 
-    /// A session has released a lock by this request: it does not have it by any before.
-    fn forget_held(&mut self, key: &(LockOwner, Topic), release: u64) {
-        let Some(last) = self.last.get(key).copied() else { return };
-        let before = self.asked.get(&last).and_then(|asked| asked.before);
-        for number in [Some(last), before].into_iter().flatten().filter(|number| *number < release) {
-            if self.asked.get(&number).is_some_and(|asked| asked.held.is_some()) {
-                self.remove(number);
-            }
+    /// A session does not have a lock by any request before this one.
+    fn forget_held(&mut self, key: &LockKey, request: u64) {
+        let all = self.requests.get(key).into_iter().flatten().copied().filter(|number| *number < request);
+        let held = all.filter(|number| self.asked.get(number).is_some_and(|asked| asked.held.is_some()));
+        for number in held.collect::<Vec<_>>() {
+            self.remove(number);
         }
     }
 
-    /// The last requests of a session that are for a scope.
-    fn of_session(&self, session: u64, ends: impl Fn(LockScope) -> bool) -> Vec<u64> {
+    /// The locks of a session that its last request wants for a scope.
+    fn of_session(&self, session: u64, ends: impl Fn(LockScope) -> bool) -> Vec<LockKey> {
         let first = Topic::new("0").ok().map(|least| (LockOwner::first_of(session), least));
-        let own = first.map(|first| self.last.range(first..)).into_iter().flatten();
-        let own = own.take_while(|((owner, _), _)| owner.session == session).map(|(_, number)| *number);
-        own.filter(|number| self.asked.get(number).is_some_and(|asked| ends(asked.scope))).collect()
+        let own = first.map(|first| self.requests.range(first..)).into_iter().flatten();
+        let own = own.take_while(|((owner, _), _)| owner.session == session);
+        let last = |requests: &[u64]| requests.last().and_then(|number| self.asked.get(number));
+        own.filter(|(_, requests)| last(requests).is_some_and(|asked| ends(asked.scope)))
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 
-    /// Ends requests; what they are for is to be given back.
-    fn end(&mut self, now: Now, requests: Vec<u64>) -> Vec<Asked> {
-        let mut all = Vec::with_capacity(requests.len());
-        for number in requests {
-            let Some((asked, is_last)) = self.remove(number) else { continue };
-            all.extend(asked.before.and_then(|before| self.asked.remove(&before)));
-            if is_last {
-                let (asker, name) = (asked.asker.clone(), asked.name.clone());
-                self.owed.push(Owed { asker, name, due: now.mono, request: None });
+    /// Ends all requests for these locks, which are to be given back.
+    fn end(&mut self, now: Now, keys: impl IntoIterator<Item = LockKey>) -> Vec<Asked> {
+        let mut all = Vec::new();
+        for key in keys {
+            let ended =
+                self.requests.remove(&key).into_iter().flatten().filter_map(|number| self.asked.remove(&number));
+            let first = all.len();
+            all.extend(ended);
+            if let Some(asked) = all.get(first) {
+                let asker = asked.asker.clone();
+                self.owed.push(Owed { asker, name: key.1, due: now.mono, request: None });
             }
-            all.push(asked);
         }
         all
     }
+}
+
+fn key_of(asked: &Asked) -> LockKey {
+    (asked.asker.owner.clone(), asked.name.clone())
 }
 
 /// The message of a request.
@@ -232,8 +239,7 @@ impl Bus {
                 match (sent, self.mirrors.get_mut(up)) {
                     (Ok(number), Some(mirror)) => {
                         let answer = Some(answer);
-                        let asked =
-                            Asked { asker, name: name.clone(), scope: *scope, answer, lost, held: None, before: None };
+                        let asked = Asked { asker, name: name.clone(), scope: *scope, answer, lost, held: None };
                         mirror.locks.add(number, asked);
                     }
                     (Ok(_), None) => {}
@@ -276,7 +282,7 @@ impl Bus {
         &mut self,
         now: Now,
         (up, request): (usize, u64),
-        (key, number): ((LockOwner, Topic), Option<u64>),
+        (key, number): (LockKey, Option<u64>),
         answer: Callback<String>,
     ) {
         let Some(mirror) = self.mirrors.get_mut(up) else { return };
@@ -310,16 +316,13 @@ impl Bus {
             false => return false,
         };
         if said["status"] == "acquired" {
-            let Some(asked) = mirror.locks.asked.get_mut(&number) else { return true };
-            asked.held = said["number"].as_u64().map(|number| (number, now.utc));
-            let (answer, before) = (asked.answer.take(), asked.before.take());
-            before.and_then(|before| mirror.locks.asked.remove(&before));
-            if let Some(answer) = answer {
+            let acquisition = said["number"].as_u64().map(|number| (number, now.utc));
+            if let Some(answer) = mirror.locks.acquired(number, acquisition) {
                 answer(self, text);
             }
             return true;
         }
-        let Some(Asked { answer, lost, held, .. }) = mirror.locks.refuse(number) else { return true };
+        let Some(Asked { answer, lost, held, .. }) = mirror.locks.remove(number) else { return true };
         mirror.locks.lost += u64::from(held.is_some());
         match answer {
             Some(answer) => answer(self, text),
@@ -337,12 +340,12 @@ impl Bus {
         if let Some(at) = locks.owed.iter().position(|owed| owed.request == Some(number)) {
             let owed = locks.owed.swap_remove(at);
             // One that has asked again since keeps it.
-            if !locks.last.contains_key(&(owed.asker.owner.clone(), owed.name.clone())) {
+            if !locks.requests.contains_key(&(owed.asker.owner.clone(), owed.name.clone())) {
                 locks.owed.push(Owed { due: now.mono + REFUSED, request: None, ..owed });
             }
             return;
         }
-        if let Some(Asked { answer: Some(answer), .. }) = locks.refuse(number) {
+        if let Some(Asked { answer: Some(answer), .. }) = locks.remove(number) {
             answer(self, refusal(word_for(reason), &words));
         }
     }
@@ -368,24 +371,22 @@ impl Bus {
     /// An operator takes a lock away from a client of this node; false where none has it.
     pub(super) fn revoke_lock_above(&mut self, now: Now, up: usize, name: &str) -> bool {
         let Some(mirror) = self.mirrors.get_mut(up) else { return false };
-        let all = || mirror.locks.asked.iter().filter(|(_, asked)| *asked.name == *name);
-        let held = all().filter(|(_, asked)| asked.held.is_some());
-        let holders: BTreeSet<LockOwner> = held.map(|(_, asked)| asked.asker.owner.clone()).collect();
-        // A holder that has asked again would keep the lock by that request.
-        let of_holders = all().filter(|(_, asked)| holders.contains(&asked.asker.owner));
-        let revoked = of_holders.map(|(request, _)| *request).collect();
-        let revoked = mirror.locks.end(now, revoked);
+        let held = mirror.locks.asked.values().filter(|asked| *asked.name == *name && asked.held.is_some());
+        let holders: BTreeSet<LockKey> = held.map(key_of).collect();
+        let is_held = !holders.is_empty();
+        // A holder that has asked again would keep the lock by that request: all end.
+        let revoked = mirror.locks.end(now, holders);
         for answer in revoked.into_iter().filter_map(|asked| asked.answer) {
             answer(self, refusal(tieline_topics::LockRefusal::GivenUp.word(), reasons::LOCK_REVOKED));
         }
         self.work.notify_one();
-        !holders.is_empty()
+        is_held
     }
 
     /// The link is lost, and the session at the upstream with it; or the upstreams form a circle: then all is given back.
     pub(super) fn lose_locks(&mut self, now: Now, up: usize, is_connected: bool) {
         let Some(mirror) = self.mirrors.get_mut(up) else { return };
-        let all = mirror.locks.asked.keys().copied().collect();
+        let all: Vec<LockKey> = mirror.locks.requests.keys().cloned().collect();
         let ended = mirror.locks.end(now, all);
         mirror.locks.lost += ended.iter().filter(|asked| asked.held.is_some()).count() as u64;
         if !is_connected {

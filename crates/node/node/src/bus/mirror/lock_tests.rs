@@ -221,3 +221,25 @@ fn a_lock_that_is_taken_away_does_not_stay_with_a_holder_that_asks_again() {
         world.acquired(next, 42);
     }
 }
+
+#[test]
+fn however_often_a_session_asks_it_is_given_back_once() {
+    let mut world = World::new();
+    let first = world.acquire(7, LockScope::Session);
+    world.acquired(first, 41);
+    let [second, third, fourth] = [(); 3].map(|()| world.acquire(7, LockScope::Session));
+    assert_eq!(world.counts(), (1, 3, 0));
+    // One is refused, one has it now, one is on its way.
+    world.reply(second, &json!({ "status": "refused", "reason": "limit" }));
+    assert_eq!((world.refused().as_str(), world.counts()), ("limit", (1, 2, 0)));
+    world.reply(third, &json!({ "status": "acquired", "lock": "trips/a", "number": 41, "scope": "session" }));
+    assert_eq!((world.told().len(), world.counts()), (1, (1, 1, 0)));
+    world.end_session(7);
+    assert_eq!((world.refused().as_str(), world.counts()), ("given_up", (0, 0, 0)));
+    let (release, text) = world.sent_after(Duration::ZERO).unwrap();
+    assert_eq!(text, RELEASE);
+    // Answers that come late change nothing.
+    world.reply(fourth, &json!({ "status": "acquired", "lock": "trips/a", "number": 41, "scope": "session" }));
+    world.reply(release, &json!({ "status": "released", "lock": "trips/a" }));
+    assert_eq!((world.counts(), world.sent_after(Duration::from_secs(60))), ((0, 0, 0), None));
+}
