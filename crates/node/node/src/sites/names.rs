@@ -94,8 +94,9 @@ mod tests {
     fn samples_are_left_out_whose_topics_would_be_too_deep() {
         let deep = vec!["a"; 128].join("/");
         let sample = |topic: &str, number: i64| {
-            let body = Body::Point(Point { value: Value::Int(number), ..Point::default() });
-            Sample::new(Timestamp::from_micros(number), Update { topic: Topic::new(topic).unwrap(), body })
+            let time = Timestamp::from_micros(number);
+            let body = Body::Point(Point { value: Value::Int(number), time, ..Point::default() });
+            Sample::new(time, Update { topic: Topic::new(topic).unwrap(), body })
         };
         let mut record = Vec::new();
         encode(&[sample("a", 1), sample(&deep, 2), sample("b", 3), sample(&deep, 4), sample("a", 5)], &mut record);
