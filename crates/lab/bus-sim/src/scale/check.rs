@@ -246,14 +246,8 @@ mod tests {
         let load = load::Plan { subscribers, topics: 100, rate: 1000, subscriptions_each: 10, form: Form::Json };
         let plan = Plan { load, edges: 2, start_us: 0, settle: 0, warm: 100, counted: 100 };
         let events = float(subscribers as u64) / 10.0;
-        let found = Found {
-            events: 0,
-            bytes: 7,
-            core_us_per_update: core,
-            us_per_event: event,
-            link_bytes_per_update: 20.0,
-            memory_bytes_each: 1000.0,
-        };
+        let found =
+            Found { events: 0, bytes: 7, core_us_per_update: core, us_per_event: event, link_bytes_per_update: 20.0 };
         Pair {
             plan,
             core_us: core + 10.0,

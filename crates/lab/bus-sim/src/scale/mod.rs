@@ -66,8 +66,6 @@ pub struct Found {
     pub us_per_event: f64,
     /// Bytes of an update on the link of one edge.
     pub link_bytes_per_update: f64,
-    /// Memory that each subscriber has taken, in bytes.
-    pub memory_bytes_each: f64,
 }
 
 const WALL_US: i64 = 1_795_900_000_000_000;
@@ -175,9 +173,7 @@ impl World {
             sleep(STEP).await;
         }
         sleep(QUIET).await;
-        let before = resident_bytes();
         self.seat().await?;
-        let memory = resident_bytes().saturating_sub(before);
         self.settle().await?;
         let costs = self.one_after_the_other().await?;
         let told = self.heard.told();
@@ -191,7 +187,6 @@ impl World {
             core_us_per_update: costs.core_us,
             us_per_event: serving * float(plan.counted) / float(told.delivered),
             link_bytes_per_update: float(costs.link_bytes) / link_updates,
-            memory_bytes_each: float(memory) / float(plan.load.subscribers as u64),
         })
     }
 
@@ -352,12 +347,6 @@ fn part_us(times: &[Duration]) -> f64 {
 fn float(number: u64) -> f64 {
     // Far below 2^53.
     format!("{number}").parse().unwrap_or(f64::NAN)
-}
-
-fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("to core", "ratio_to_core"),
     ("bytes an event", "bytes_per_event"),
     ("link: bytes an update", "link_bytes_per_update"),
-    ("bytes a subscriber", "memory_bytes_each"),
     ("events", "events"),
     ("lost", "lost"),
     ("took s", "took_s"),
@@ -49,8 +48,6 @@ pub struct Row {
     /// Bytes of an update on the link of one edge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_bytes_per_update: Option<f64>,
-    /// Memory that each subscriber has taken.
-    pub memory_bytes_each: f64,
     /// Values that counted and came.
     pub events: u64,
     /// Values that counted and did not: none, or there was no row.
@@ -83,7 +80,6 @@ pub fn row(plan: Plan, before: &[Row]) -> Result<Row, String> {
         ratio_to_core: core.map(|core| short(found.us_per_event / core.us_per_event)),
         bytes_per_event: short(float(found.bytes) / float(found.events)),
         link_bytes_per_update: (edges > 0).then(|| short(found.link_bytes_per_update)),
-        memory_bytes_each: found.memory_bytes_each.round(),
         events: found.events,
         lost: 0,
         took_s: began.elapsed().as_secs_f64().round(),
