@@ -11,7 +11,9 @@
 mod doubt;
 #[cfg(test)]
 mod doubt_tests;
+mod filters;
 
+use self::filters::{at_site, below, without_covered};
 use super::apply::Origin;
 use super::state::Bus;
 use crate::access::ReadFilter;
@@ -21,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tieline_core::{Body, Filter, Now, Topic};
 use tieline_mqtt::{Message, Properties, Qos};
-use tieline_relay::{Event, EventClass, FILTERS_MAX};
+use tieline_relay::{Event, EventClass};
 use tieline_topics::{Lane, TopicId};
 use tokio::sync::mpsc;
 
@@ -196,32 +198,6 @@ impl Peer {
     fn wants(&self, topic: &str) -> bool {
         self.filters.iter().any(|filter| filter.matches(topic))
     }
-}
-
-/// Filters without those that others cover, as many as a link takes.
-fn without_covered(all: &BTreeSet<Filter>) -> Vec<Filter> {
-    let is_covered = |filter: &Filter| all.iter().any(|other| other != filter && other.covers(filter));
-    let mut needed: Vec<Filter> = all.iter().filter(|filter| !is_covered(filter)).cloned().collect();
-    if needed.len() > FILTERS_MAX {
-        tracing::warn!(filters = needed.len(), max = FILTERS_MAX, "not all filters below $sites/ are asked for");
-        needed.truncate(FILTERS_MAX);
-    }
-    needed
-}
-
-/// A filter as the link has it: without [`PREFIX`].
-fn below(filter: &Filter) -> Option<Filter> {
-    Filter::new(filter.strip_prefix(PREFIX)?).ok()
-}
-
-/// What a filter below [`PREFIX`] selects at a site, by the topics of the site.
-fn at_site(filter: &Filter, site: &str) -> Option<Filter> {
-    let below = filter.strip_prefix(PREFIX)?;
-    if below == "#" {
-        return Filter::new("#").ok();
-    }
-    let (first, rest) = below.split_once('/')?;
-    (first == "+" || first == site).then(|| Filter::new(rest).ok()).flatten()
 }
 
 const fn class_of(lane: Lane) -> EventClass {
@@ -489,21 +465,6 @@ mod tests {
 
     fn filters(texts: &[&str]) -> Vec<Filter> {
         texts.iter().map(|text| Filter::new(text).unwrap()).collect()
-    }
-
-    #[test]
-    fn a_filter_is_asked_of_the_sites_that_it_selects() {
-        let check = |filter: &str, site: &str, expect: Option<&str>| {
-            let found = at_site(&Filter::new(filter).unwrap(), site);
-            assert_eq!(found.as_deref(), expect, "{filter} {site}");
-        };
-        check("$sites/north/alarms/#", "north", Some("alarms/#"));
-        check("$sites/north/alarms/#", "south", None);
-        check("$sites/+/alarms/+", "south", Some("alarms/+"));
-        check("$sites/+/#", "south", Some("#"));
-        check("$sites/#", "south", Some("#"));
-        check("$sites/+", "south", None);
-        check("$sites/northern/a", "north", None);
     }
 
     /// What is told to the thread: whom is asked for what.
