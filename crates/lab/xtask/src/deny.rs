@@ -3,11 +3,11 @@
 //! one version.
 
 use crate::advisories::{Advisories, Concern};
+use crate::metadata::{Metadata, Package};
 use anyhow::Context as _;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 #[derive(Deserialize)]
 struct Policy {
@@ -69,31 +69,6 @@ struct Sources {
     allow_registry: Vec<String>,
 }
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    resolve: Resolve,
-}
-
-#[derive(Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
-}
-
-#[derive(Deserialize)]
-struct Node {
-    id: String,
-}
-
-#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-struct Package {
-    name: String,
-    version: String,
-    id: String,
-    license: Option<String>,
-    source: Option<String>,
-}
-
 /// Checks every crate that the shipped targets pull in.
 ///
 /// # Errors
@@ -130,11 +105,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
 }
 
 fn packages_for(root: &Path, target: &str) -> anyhow::Result<Vec<Package>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["metadata", "--format-version=1", "--locked", "--filter-platform", target];
-    let output = Command::new(cargo).args(arguments).current_dir(root).output().context("cannot run cargo metadata")?;
-    anyhow::ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    let metadata = Metadata::read(root, target)?;
     let used: BTreeSet<String> = metadata.resolve.nodes.into_iter().map(|node| node.id).collect();
     Ok(metadata.packages.into_iter().filter(|package| used.contains(&package.id)).collect())
 }
@@ -246,9 +217,9 @@ mod tests {
         let package = |name: &str, license: &str, source: &str| Package {
             name: name.into(),
             version: "1.0.0".into(),
-            id: String::new(),
             license: Some(license.into()),
             source: Some(source.into()),
+            ..Package::default()
         };
         assert_eq!(refusals(&policy(), &package("a", "MIT", "registry+reg/index")), Vec::<String>::new());
         assert_eq!(refusals(&policy(), &package("b", "MPL-2.0", "registry+reg/index")), Vec::<String>::new());

@@ -12,6 +12,7 @@ mod counts;
 mod deny;
 mod figures;
 mod fuzz;
+mod metadata;
 mod objects;
 mod sbom;
 mod settings;

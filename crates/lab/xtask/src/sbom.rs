@@ -3,6 +3,7 @@
 //! Only what is linked: normal dependencies of `tieline` on this target; no tools of the build, nothing of tests. No random serial
 //! number, and the time is that of the commit: the same commit gives the same bytes.
 
+use crate::metadata::{Metadata, Node, Package, Resolve, output};
 use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,46 +13,6 @@ use std::process::Command;
 
 /// The package whose binary is shipped.
 const ROOT: &str = "tieline";
-
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    resolve: Resolve,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    version: String,
-    id: String,
-    license: Option<String>,
-    description: Option<String>,
-    repository: Option<String>,
-    source: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
-}
-
-#[derive(Deserialize)]
-struct Node {
-    id: String,
-    deps: Vec<Dependency>,
-}
-
-#[derive(Deserialize)]
-struct Dependency {
-    pkg: String,
-    dep_kinds: Vec<Kind>,
-}
-
-#[derive(Deserialize)]
-struct Kind {
-    /// None for a normal dependency, else "dev" or "build".
-    kind: Option<String>,
-}
 
 #[derive(Deserialize)]
 struct Lock {
@@ -71,19 +32,14 @@ struct Locked {
 /// Cargo cannot list the crates, or the file cannot be written.
 #[expect(clippy::print_stdout, reason = "how many there are is this command's output")]
 pub(crate) fn run(root: &Path, file: &Path) -> anyhow::Result<()> {
-    let text = bom(&metadata(root)?, &std::fs::read_to_string(root.join("Cargo.lock"))?, &time_of(root)?)?;
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let text =
+        bom(&Metadata::read(root, &target)?, &std::fs::read_to_string(root.join("Cargo.lock"))?, &time_of(root)?)?;
     let count = text["components"].as_array().map_or(0, Vec::len);
     let written = serde_json::to_string_pretty(&text)? + "\n";
     std::fs::write(file, written).with_context(|| format!("{} cannot be written", file.display()))?;
     println!("sbom: {count} components of {ROOT} in {}", file.display());
     Ok(())
-}
-
-fn metadata(root: &Path) -> anyhow::Result<String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let arguments = ["metadata", "--format-version=1", "--locked", "--filter-platform", target.as_str()];
-    output(Command::new(cargo).args(arguments).current_dir(root))
 }
 
 /// The time of the commit, or `SOURCE_DATE_EPOCH` where there is no repository, as RFC 3339.
@@ -97,16 +53,8 @@ fn time_of(root: &Path) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-fn output(command: &mut Command) -> anyhow::Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let done = command.output().with_context(|| format!("cannot run {name}"))?;
-    anyhow::ensure!(done.status.success(), "{name}: {}", String::from_utf8_lossy(&done.stderr));
-    Ok(String::from_utf8(done.stdout)?)
-}
-
 /// The document of what [`ROOT`] is linked with.
-fn bom(metadata: &str, lock: &str, time: &str) -> anyhow::Result<Value> {
-    let metadata: Metadata = serde_json::from_str(metadata).context("cargo metadata")?;
+fn bom(metadata: &Metadata, lock: &str, time: &str) -> anyhow::Result<Value> {
     let lock: Lock = toml::from_str(lock).context("Cargo.lock")?;
     let checksums: BTreeMap<(&str, &str), &str> = lock
         .package
@@ -143,8 +91,7 @@ fn linked<'a>(resolve: &'a Resolve, root: &'a str) -> BTreeMap<&'a str, Vec<&'a 
     let (mut found, mut next) = (BTreeMap::new(), vec![root]);
     while let Some(id) = next.pop() {
         let Some(node) = nodes.get(id).filter(|_| !found.contains_key(id)) else { continue };
-        let is_normal = |on: &&Dependency| on.dep_kinds.iter().any(|kind| kind.kind.is_none());
-        let on: Vec<&str> = node.deps.iter().filter(is_normal).map(|on| on.pkg.as_str()).collect();
+        let on: Vec<&str> = node.deps.iter().filter(|on| on.is_normal()).map(|on| on.pkg.as_str()).collect();
         next.extend(&on);
         found.insert(id, on);
     }
@@ -207,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_linked_is_listed_and_nothing_of_build_and_tests() {
-        let bom = bom(METADATA, LOCK, "2026-11-28T00:00:00Z").unwrap();
+        let bom = bom(&Metadata::parse(METADATA).unwrap(), LOCK, "2026-11-28T00:00:00Z").unwrap();
         let names: Vec<&str> =
             bom["components"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
         assert_eq!(names, ["below", "linked"]);
@@ -230,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_workspace_without_the_product_is_refused() {
-        let error = bom(r#"{"packages": [], "resolve": {"nodes": []}}"#, "package = []", "").unwrap_err();
+        let empty = Metadata::parse(r#"{"packages": [], "resolve": {"nodes": []}}"#).unwrap();
+        let error = bom(&empty, "package = []", "").unwrap_err();
         assert_eq!(error.to_string(), "the workspace has no package tieline");
     }
 }

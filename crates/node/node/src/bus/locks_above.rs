@@ -163,20 +163,20 @@ impl LocksAbove {
             .collect()
     }
 
-    /// Ends all requests for these locks, which are to be given back.
+    /// Ends all requests for these locks, which are to be given back; in the order of the requests.
     fn end(&mut self, now: Now, keys: impl IntoIterator<Item = LockKey>) -> Vec<Asked> {
-        let mut all = Vec::new();
+        let mut all = BTreeMap::new();
         for key in keys {
-            let ended =
-                self.requests.remove(&key).into_iter().flatten().filter_map(|number| self.asked.remove(&number));
-            let first = all.len();
-            all.extend(ended);
-            if let Some(asked) = all.get(first) {
+            let numbers = self.requests.remove(&key).unwrap_or_default();
+            let ended = numbers.into_iter().filter_map(|number| Some((number, self.asked.remove(&number)?)));
+            let ended: Vec<(u64, Asked)> = ended.collect();
+            if let Some((_, asked)) = ended.first() {
                 let asker = asked.asker.clone();
                 self.owed.push(Owed { asker, name: key.1, due: now.mono, request: None });
             }
+            all.extend(ended);
         }
-        all
+        all.into_values().collect()
     }
 }
 
