@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
@@ -32,6 +33,12 @@ def test_in_a_browser(tmp_path):
     with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
         drive("e2e.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
         assert node.process.poll() is None, node.said()
+
+
+def test_trends(tmp_path):
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        commands = {"TIELINE_BIN": str(BINARY), "PYTHON": sys.executable}
+        drive("trends.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}", **commands)
 
 
 def test_a_stopped_process_is_marked_and_counts_are_those_of_the_node(tmp_path):

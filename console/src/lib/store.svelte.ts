@@ -16,6 +16,8 @@ import { groupGrade, type Leaf, type Row, TopicTree } from './tree';
 const STATUS_MS = 2_000;
 const DEVICES_MS = 2_000;
 const DEVICES_MS_MAX = 6_000;
+/** Devices that are read where no list of them is looked at. */
+const WORST_MAX = 50;
 /** What was polled is old when it is older than this beyond the pause between two polls. */
 const POLL_OLD_MS = 4_000;
 /** A filter being typed and a tree being read change the view often. */
@@ -59,17 +61,24 @@ class Store {
   link = $state.raw<Link>({ state: 'connecting', reason: '', retryAt: 0 });
   devices = $state.raw<Device[] | null>(null);
   devicesError = $state.raw('');
+  /** Devices of the node; more than are in the list where only the worst were read. */
+  devicesTotal = $state.raw(0);
   meta = $state.raw<ReadonlyMap<string, PointMeta>>(new Map());
   route = $state.raw<Route>(parseRoute(location.hash));
   expanded = $state.raw<ReadonlySet<string>>(new Set());
   filter = $state.raw('');
   utc = $state.raw(false);
   help = $state.raw(false);
+  finding = $state.raw(false);
 
+  /** Topics that a view follows on its own, and what is done with each of their values. */
+  private watched: { topics: ReadonlySet<string>; heard: (leaf: Leaf) => void } | null = null;
   private skew = 0;
   private statusAt = $state.raw(-Infinity);
   private devicesAt = $state.raw(-Infinity);
   private devicesPause = DEVICES_MS;
+  private devicesTurn = 0;
+  private devicesTimer: ReturnType<typeof setTimeout> | undefined;
   private framePending = false;
   private expansionKnown = false;
   private asked = '';
@@ -91,7 +100,7 @@ class Store {
 
   start(): void {
     this.recall();
-    addEventListener('hashchange', () => (this.route = parseRoute(location.hash)));
+    addEventListener('hashchange', () => this.arrive(parseRoute(location.hash)));
     addEventListener('online', () => this.retry());
     // A stream outlives the login that it was opened with: opened again it is refused.
     onLoginEnded.call = () => this.live && this.retry();
@@ -103,6 +112,19 @@ class Store {
       void this.loadMeta();
       void this.pollDevices();
     });
+  }
+
+  private arrive(route: Route): void {
+    const before = this.route.view;
+    this.route = route;
+    if (route.view === 'devices' && before !== 'devices') this.readAllDevices();
+  }
+
+  /** Asks for all devices at once; until the answer the worst are shown. */
+  private readAllDevices(): void {
+    if (this.devices !== null && this.devicesTotal <= this.devices.length) return;
+    clearTimeout(this.devicesTimer);
+    void this.pollDevices();
   }
 
   /** The page is looked at again: what its timers missed is looked at now, and a login in another window counts. */
@@ -176,14 +198,32 @@ class Store {
     return groupGrade(this.groups.get(path), this.counts?.complete ?? false);
   }
 
+  /** Follows topics, however large the node is, until the result is called. */
+  watch(topics: readonly string[], heard: (leaf: Leaf) => void): () => void {
+    const mine = { topics: new Set(topics), heard };
+    this.watched = mine;
+    this.follow();
+    return () => {
+      if (this.watched === mine) this.watched = null;
+    };
+  }
+
   retry(): void {
     this.stream.retryNow();
   }
 
   go(change: Partial<Route>): void {
-    this.route = { ...this.route, ...change };
+    this.route = { ...this.route, ...(change.view && change.view !== this.route.view ? { query: '' } : {}), ...change };
+    if (change.view === 'devices') this.readAllDevices();
     const hash = routeHash(this.route);
     if (hash !== location.hash) location.hash = hash;
+  }
+
+  /** Changes what a view reads from the address; `replace` leaves no entry to go back to. */
+  ask(query: string, replace = false): void {
+    this.route = { ...this.route, query };
+    if (replace) history.replaceState(null, '', routeHash(this.route));
+    else location.hash = routeHash(this.route);
   }
 
   /** Closes the innermost thing that is open. */
@@ -223,7 +263,7 @@ class Store {
     if (this.me === null) return;
     const { point, device } = this.route;
     const topics = Math.max(this.status?.topics ?? 0, this.counts?.total?.total ?? 0, this.tree.size);
-    const selected = [...(point === null ? [] : [point]), ...(device === null ? [] : [`${device}/#`])];
+    const selected = [...(point === null ? [] : [point]), ...(device === null ? [] : [`${device}/#`]), ...(this.watched?.topics ?? [])];
     this.scope = scope(topics, this.may('system'), { selected, ...this.sight });
     const target = liveUrl(this.scope);
     if (target === this.asked) return;
@@ -307,7 +347,10 @@ class Store {
     const body = JSON.parse(event.data) as { updates?: TopicUpdate[]; removed?: string[] };
     const now = this.nodeTime();
     for (const topic of body.removed ?? []) this.tree.remove(topic);
-    for (const update of body.updates ?? []) this.tree.apply(update, now);
+    for (const update of body.updates ?? []) {
+      this.tree.apply(update, now);
+      if (this.watched?.topics.has(update.topic)) this.watched.heard(this.tree.leaf(update.topic)!);
+    }
     if (this.devices !== null) this.devices = withStates(this.devices, body.updates ?? []);
     if (!followsAll(this.tree.size)) for (const { topic } of body.updates ?? []) this.followed.add(topic);
     this.wantFrame();
@@ -449,10 +492,10 @@ class Store {
   }
 
   private async pollDevices(): Promise<void> {
-    const began = performance.now();
+    const [turn, began] = [++this.devicesTurn, performance.now()];
     try {
       if (!document.hidden) {
-        this.devices = await api.devices();
+        await this.readDevices();
         this.devicesAt = performance.now();
       }
       this.devicesError = '';
@@ -461,7 +504,18 @@ class Store {
     }
     // A long list is asked for less often.
     this.devicesPause = Math.min(DEVICES_MS_MAX, Math.max(DEVICES_MS, 20 * (performance.now() - began)));
-    setTimeout(() => void this.pollDevices(), this.devicesPause);
+    if (turn !== this.devicesTurn) return;
+    this.devicesTimer = setTimeout(() => void this.pollDevices(), this.devicesPause);
+  }
+
+  /** All devices where they are looked at, elsewhere the worst. */
+  private async readDevices(): Promise<void> {
+    const whole = this.route.view === 'devices';
+    const page = await api.devices(whole ? undefined : WORST_MAX);
+    // An answer that says less than what is shown came late.
+    if (!whole && this.route.view === 'devices') return;
+    this.devices = page.devices;
+    this.devicesTotal = page.total ?? page.devices.length;
   }
 
   private async loadMeta(): Promise<void> {
