@@ -41,6 +41,11 @@ def test_trends(tmp_path):
         drive("trends.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}", **commands)
 
 
+def test_search_and_events(tmp_path):
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        drive("find.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
+
+
 def test_a_stopped_process_is_marked_and_counts_are_those_of_the_node(tmp_path):
     with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
         first = node.first(60)
