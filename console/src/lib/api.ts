@@ -370,8 +370,9 @@ export interface DevicesPage {
 
 export interface SitesPage {
   sites: Site[];
-  total: number;
-  away: number;
+  /** Absent at nodes that list all. */
+  total?: number;
+  away?: number;
 }
 
 export interface HistoryQuery {
