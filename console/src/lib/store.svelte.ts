@@ -3,7 +3,7 @@
 import {
   api, ApiError, onLoginEnded, type Counts, type CountsUpdate, type Device, type Grade, type Me, type PointMeta, type Status, type TopicUpdate,
 } from './api';
-import { withStates } from './devices';
+import { DeviceList } from './devicelist.svelte';
 import { filterMatches } from './filter';
 import { showUtc } from './format';
 import { type Link, LiveStream, type SseEvent } from './live';
@@ -14,10 +14,6 @@ import { recalled, remember } from './settings';
 import { groupGrade, type Leaf, type Row, TopicTree } from './tree';
 
 const STATUS_MS = 2_000;
-const DEVICES_MS = 2_000;
-const DEVICES_MS_MAX = 6_000;
-/** Devices that are read where no list of them is looked at. */
-const WORST_MAX = 50;
 /** What was polled is old when it is older than this beyond the pause between two polls. */
 const POLL_OLD_MS = 4_000;
 /** A filter being typed and a tree being read change the view often. */
@@ -59,10 +55,7 @@ class Store {
   groups = $state.raw<ReadonlyMap<string, Counts>>(new Map());
   rates = $state.raw({ ring: new Ring() });
   link = $state.raw<Link>({ state: 'connecting', reason: '', retryAt: 0 });
-  devices = $state.raw<Device[] | null>(null);
-  devicesError = $state.raw('');
-  /** Devices of the node; more than are in the list where only the worst were read. */
-  devicesTotal = $state.raw(0);
+  readonly deviceList = new DeviceList(() => this.route.view === 'devices');
   meta = $state.raw<ReadonlyMap<string, PointMeta>>(new Map());
   route = $state.raw<Route>(parseRoute(location.hash));
   expanded = $state.raw<ReadonlySet<string>>(new Set());
@@ -75,10 +68,6 @@ class Store {
   private watched: { topics: ReadonlySet<string>; heard: (leaf: Leaf) => void } | null = null;
   private skew = 0;
   private statusAt = $state.raw(-Infinity);
-  private devicesAt = $state.raw(-Infinity);
-  private devicesPause = DEVICES_MS;
-  private devicesTurn = 0;
-  private devicesTimer: ReturnType<typeof setTimeout> | undefined;
   private framePending = false;
   private expansionKnown = false;
   private asked = '';
@@ -110,21 +99,14 @@ class Store {
     void this.loadMe().then(() => {
       void this.pollStatus().then(() => this.follow());
       void this.loadMeta();
-      void this.pollDevices();
+      void this.deviceList.poll();
     });
   }
 
   private arrive(route: Route): void {
     const before = this.route.view;
     this.route = route;
-    if (route.view === 'devices' && before !== 'devices') this.readAllDevices();
-  }
-
-  /** Asks for all devices at once; until the answer the worst are shown. */
-  private readAllDevices(): void {
-    if (this.devices !== null && this.devicesTotal <= this.devices.length) return;
-    clearTimeout(this.devicesTimer);
-    void this.pollDevices();
+    if (route.view === 'devices' && before !== 'devices') this.deviceList.readAll();
   }
 
   /** The page is looked at again: what its timers missed is looked at now, and a login in another window counts. */
@@ -185,7 +167,11 @@ class Store {
   /** The same of the states of devices. */
   get devicesAreNew(): boolean {
     void this.now;
-    return this.live && performance.now() - this.devicesAt < this.devicesPause + POLL_OLD_MS;
+    return this.live && this.deviceList.ageMs() < POLL_OLD_MS;
+  }
+
+  get devices(): Device[] | null {
+    return this.deviceList.all;
   }
 
   /** Whether what is shown of a topic is what the node says now. */
@@ -214,7 +200,7 @@ class Store {
 
   go(change: Partial<Route>): void {
     this.route = { ...this.route, ...(change.view && change.view !== this.route.view ? { query: '' } : {}), ...change };
-    if (change.view === 'devices') this.readAllDevices();
+    if (change.view === 'devices') this.deviceList.readAll();
     const hash = routeHash(this.route);
     if (hash !== location.hash) location.hash = hash;
   }
@@ -351,7 +337,7 @@ class Store {
       this.tree.apply(update, now);
       if (this.watched?.topics.has(update.topic)) this.watched.heard(this.tree.leaf(update.topic)!);
     }
-    if (this.devices !== null) this.devices = withStates(this.devices, body.updates ?? []);
+    this.deviceList.take(body.updates ?? []);
     if (!followsAll(this.tree.size)) for (const { topic } of body.updates ?? []) this.followed.add(topic);
     this.wantFrame();
   }
@@ -489,33 +475,6 @@ class Store {
     this.statusAt = performance.now();
     // A node may have grown beyond what is followed whole.
     if (this.asked !== '') this.follow();
-  }
-
-  private async pollDevices(): Promise<void> {
-    const [turn, began] = [++this.devicesTurn, performance.now()];
-    try {
-      if (!document.hidden) {
-        await this.readDevices();
-        this.devicesAt = performance.now();
-      }
-      this.devicesError = '';
-    } catch (cause) {
-      this.devicesError = cause instanceof ApiError ? cause.message : String(cause);
-    }
-    // A long list is asked for less often.
-    this.devicesPause = Math.min(DEVICES_MS_MAX, Math.max(DEVICES_MS, 20 * (performance.now() - began)));
-    if (turn !== this.devicesTurn) return;
-    this.devicesTimer = setTimeout(() => void this.pollDevices(), this.devicesPause);
-  }
-
-  /** All devices where they are looked at, elsewhere the worst. */
-  private async readDevices(): Promise<void> {
-    const whole = this.route.view === 'devices';
-    const page = await api.devices(whole ? undefined : WORST_MAX);
-    // An answer that says less than what is shown came late.
-    if (!whole && this.route.view === 'devices') return;
-    this.devices = page.devices;
-    this.devicesTotal = page.total ?? page.devices.length;
   }
 
   private async loadMeta(): Promise<void> {
