@@ -52,7 +52,7 @@ def test_search_and_events(tmp_path):
 def test_the_worst_of_a_thousand_devices(start_node):
     meters = [SimulatedDevice(f"meter{n:04}", METER, list="meter0000", seed=5) for n in range(999)]
     broken = Device("zbroken", "127.0.0.1:1")
-    node = start_node(*meters, broken, more="[history]\nenabled = false\n")
+    node = start_node(*meters, broken)
 
     def devices(query=""):
         return node.request(f"/v1/devices{query}")[1]
