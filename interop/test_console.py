@@ -2,13 +2,16 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
 import pytest
-from node import BINARY
+from node import BINARY, Device
 from processes import Lines
+from simulated import SimulatedDevice
 from test_access import Client, Guarded
+from waiting import until
 
 CONSOLE = Path(__file__).parent.parent / "console"
 PICTURES = CONSOLE.parent / ".work" / "screenshots"
@@ -16,6 +19,7 @@ pytestmark = pytest.mark.skipif(not (CONSOLE / "node_modules").is_dir(), reason=
 DEMO = ["--http", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--json"]
 """More than the console follows whole."""
 MANY = 21_000
+METER = [("power", "float", {"curve": "walk(0 50 0.5)", "unit": "kW"}), ("switch", "bool", {"value": "true"})]
 
 
 def drive(script, said, **settings):
@@ -32,6 +36,37 @@ def test_in_a_browser(tmp_path):
     with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
         drive("e2e.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
         assert node.process.poll() is None, node.said()
+
+
+def test_trends(tmp_path):
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        commands = {"TIELINE_BIN": str(BINARY), "PYTHON": sys.executable}
+        drive("trends.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}", **commands)
+
+
+def test_search_and_events(tmp_path):
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        drive("find.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
+
+
+def test_the_worst_of_a_thousand_devices(start_node):
+    meters = [SimulatedDevice(f"meter{n:04}", METER, list="meter0000", seed=5) for n in range(999)]
+    broken = Device("zbroken", "127.0.0.1:1")
+    node = start_node(*meters, broken)
+
+    def devices(query=""):
+        return node.request(f"/v1/devices{query}")[1]
+
+    def states():
+        return {device["topic"]: device["state"] for device in devices()["devices"]}
+
+    until(lambda: all((state == "online") != (topic == broken.topic) for topic, state in states().items()), states, 60)
+    until(lambda: states()[broken.topic] == "away", states, 60)
+    worst = devices("?order=worst&limit=2")
+    assert [device["topic"] for device in worst["devices"]] == [broken.topic, meters[0].topic]
+    assert worst["total"] == 1000
+    assert node.request("/v1/devices?order=best")[0] == 400
+    drive("worst.mjs", node.process.said, TIELINE_URL=f"http://{node.http}", WORST=broken.topic, TOTAL="1000")
 
 
 def test_a_stopped_process_is_marked_and_counts_are_those_of_the_node(tmp_path):

@@ -224,6 +224,21 @@ def test_a_site_takes_commands_only_as_far_as_it_is_told(tmp_path, server):
         assert centre.request("/v1/command", {"topic": "sites/nobody/a", "value": 1})[1]["reason"] == "away"
 
 
+def test_the_worst_site_comes_first(tmp_path, server):
+    def sites(query=""):
+        page = centre.request(f"/v1/sites{query}")[1]
+        return [site["name"] for site in page["sites"]], page["total"], page["away"]
+
+    with centre_of(tmp_path, server) as centre, plant_of(tmp_path, server, "north"):
+        with plant_of(tmp_path, server, "south"):
+            wait_for_clock(centre)
+            wait_for_clock(centre, "south")
+        wait_for_site(centre, "away", "south")
+        assert sites() == (["north", "south"], 2, 1)
+        assert sites("?order=worst") == (["south", "north"], 2, 1)
+        assert sites("?order=worst&limit=1") == (["south"], 2, 1)
+
+
 def test_an_outcome_that_is_not_known_is_unknown_and_what_comes_late_is_not_done(tmp_path, server):
     """The site is stopped with the call in its hands: nobody knows, nothing is sent again, and it does not wake up to do it."""
     with centre_of(tmp_path, server) as centre, plant_of(tmp_path, server, "north", 'commands = "operate"\n') as site:

@@ -2,15 +2,13 @@
 // Without TIELINE_URL a stand-in node is started, and the tests that need trouble run as well.
 // SCREENSHOTS names a folder for pictures. Prints `N passed, N failed`; the exit code says the same.
 
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { assert, DESKTOP, PHONE, Runner, until } from './browser.mjs';
+import { accessible, colorsOf } from './checks.mjs';
 import { startMock } from './mock.mjs';
 import { trouble } from './trouble.mjs';
 
 const mock = process.env.TIELINE_URL ? null : await startMock();
 const BASE = (process.env.TIELINE_URL ?? mock.url).replace(/\/$/, '');
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const run = new Runner();
 await run.start();
 
@@ -56,24 +54,7 @@ async function find(page, topic) {
   return row(page, topic);
 }
 
-async function accessible(page, where) {
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ['violations'] }));
-  const grave = violations.filter((v) => ['serious', 'critical'].includes(v.impact));
-  const words = grave.map((v) => `${v.id}: ${v.help} at ${v.nodes.slice(0, 3).map((n) => n.target.join(' ')).join(', ')}`);
-  assert(grave.length === 0, `${where}: ${words.join('; ')}`);
-}
-
-async function drawn(page) {
-  return page.evaluate(() => {
-    const canvas = document.querySelector('#chart canvas');
-    if (!canvas) return 0;
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    const colors = new Set();
-    for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200) colors.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
-    return colors.size;
-  });
-}
+const drawn = (page) => colorsOf(page, '#chart canvas');
 
 const bigValue = async (page) => (await page.locator('#big-value').textContent())?.trim() ?? '';
 

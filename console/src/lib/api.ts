@@ -149,6 +149,8 @@ export interface PointMeta {
   min?: number | null;
   max?: number | null;
   device?: string;
+  /** The words for false and true. */
+  states?: [string, string] | null;
 }
 
 export type CommandMode = 'select' | 'direct';
@@ -200,9 +202,11 @@ export interface BusyTopic {
 }
 
 export interface HistoryRow {
+  topic?: string;
   t: string;
   v: unknown;
   q?: Quality;
+  why?: string[];
   count?: number;
   /** The edit that changed it last. */
   edited?: number;
@@ -293,7 +297,7 @@ export class ApiError extends Error {
   }
 }
 
-type Query = Record<string, string | number | null | undefined>;
+type Query = Record<string, string | number | readonly string[] | null | undefined>;
 
 const CALL_MS_MAX = 15_000;
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -305,10 +309,11 @@ export function topicPath(topic: string): string {
   return topic.split('/').map(encodeURIComponent).join('/');
 }
 
-function url(path: string, query: Query = {}): string {
+export function url(path: string, query: Query = {}): string {
   const params = new URLSearchParams();
   for (const [key, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined) params.set(key, String(value));
+    if (value === null || value === undefined) continue;
+    for (const one of Array.isArray(value) ? value : [value]) params.append(key, String(one));
   }
   const text = params.toString();
   return text ? `${path}?${text}` : path;
@@ -357,6 +362,31 @@ export function isUnknown({ reason = '', detail = '' }: { reason?: string; detai
   return /^(timeout|connection_lost|lost)$/.test(reason) && !/nothing was sent/.test(detail);
 }
 
+export interface DevicesPage {
+  devices: Device[];
+  /** Absent at nodes that list all. */
+  total?: number;
+}
+
+export interface SitesPage {
+  sites: Site[];
+  /** Absent at nodes that list all. */
+  total?: number;
+  away?: number;
+}
+
+export interface HistoryQuery {
+  topic: string | readonly string[];
+  from: string;
+  to: string;
+  every?: string | null;
+  agg?: string;
+  order?: string;
+  after?: string;
+  limit: number;
+  raw?: string;
+}
+
 export interface TopicsPage {
   topics: TopicUpdate[];
   next: string | null;
@@ -367,20 +397,22 @@ export const api = {
   status: () => get<Status>('/v1/status', {}, POLL_MS_MAX),
   topics: (filter: string, after: string | null) =>
     get<TopicsPage>('/v1/topics', { filter, after, limit: 1000 }),
-  devices: async () => (await get<{ devices: Device[] }>('/v1/devices', {}, POLL_MS_MAX)).devices,
+  /** All devices, or so many of the worst. */
+  devices: (worst?: number) => get<DevicesPage>('/v1/devices', worst ? { order: 'worst', limit: worst } : {}, POLL_MS_MAX),
   device: (topic: string) => get<Device>(`/v1/devices/${topicPath(topic)}`),
   points: (filter: string, after: string | null) =>
     get<{ points: PointMeta[]; next: string | null }>('/v1/points', { filter, after, limit: 1000 }),
   sessions: (order: SessionOrder, client: string, limit: number) =>
     get<SessionsPage>('/v1/sessions', { order, client: client || null, limit }, POLL_MS_MAX),
   busiest: (limit: number) => get<{ window_s: number; topics: BusyTopic[] }>('/v1/busiest', { limit }, POLL_MS_MAX),
-  history: (query: { topic: string; from: string; to: string; every?: string | null; agg?: string; limit: number; raw?: string }) =>
-    get<HistoryRow[]>('/v1/history', { ...query, format: 'json' }),
+  history: (query: HistoryQuery) => get<HistoryRow[]>('/v1/history', { ...query, format: 'json' }),
+  /** The values that topics had at an instant. */
+  valuesAt: async (topic: string, at: string) => (await get<TopicsPage>('/v1/topics', { filter: topic, at })).topics,
   edits: (topic: string, from: string, to: string) =>
     get<{ edits: HistoryEdit[]; next: number | null }>('/v1/history/edits', { topic, from, to, active: 'true', limit: 50 }),
   edit: (given: EditGiven) => post('/v1/history/edits', given),
   undoEdit: (id: number, why: string) => post(`/v1/history/edits/${id}/undo`, { why }),
-  sites: async () => (await get<{ sites: Site[] }>('/v1/sites', {}, POLL_MS_MAX)).sites,
+  sites: (limit: number) => get<SitesPage>('/v1/sites', { order: 'worst', limit }, POLL_MS_MAX),
   audit: async (topic: string, limit: number) =>
     (await get<{ entries: AuditEntry[] }>('/v1/audit', { topic, limit })).entries,
 

@@ -24,6 +24,7 @@ export interface ChartOptions {
 }
 
 const HEIGHT = 240;
+export const COLORS = ['--muted', '--line', '--line-strong', '--accent', '--band', '--bad', '--bad-soft', '--warn', '--warn-soft'];
 
 /** A chart inside an element. It follows the element's width until it is destroyed. */
 export class Chart {
@@ -135,18 +136,18 @@ export class Chart {
 }
 
 /** A little room above and below; a flat line gets one unit of its size. */
-function roomy(_plot: uPlot, low: number | null, high: number | null): uPlot.Range.MinMax {
+export function roomy(_plot: uPlot, low: number | null, high: number | null): uPlot.Range.MinMax {
   if (low === null || high === null) return [0, 1];
   const spread = high - low || Math.abs(high) * 0.02 || 1;
   return [low - spread * 0.08, high + spread * 0.08];
 }
 
-function widthOfLabels(_plot: uPlot, values: string[] | null): number {
+export function widthOfLabels(_plot: uPlot, values: string[] | null): number {
   return 16 + 7 * Math.max(3, ...(values ?? []).map((text) => text.length));
 }
 
 /** Times as the rest of the console writes them; the date stands below the first of each day. */
-function timeLabels(_plot: uPlot, splits: number[], _axis: number, _space: number, step: number): string[] {
+export function timeLabels(_plot: uPlot, splits: number[], _axis: number, _space: number, step: number): string[] {
   let day = '';
   return splits.map((ms) => {
     const text = shifted(ms).toISOString();
@@ -158,16 +159,16 @@ function timeLabels(_plot: uPlot, splits: number[], _axis: number, _space: numbe
   });
 }
 
-function sparse(plot: uPlot, _series: number, first: number, last: number): boolean {
+export function sparse(plot: uPlot, _series: number, first: number, last: number): boolean {
   return last - first < plot.bbox.width / devicePixelRatio / 14;
 }
 
 /** The date whose local fields, which uPlot reads, are the fields of the chosen zone. */
-function localFields(ms: number): Date {
+export function localFields(ms: number): Date {
   return zoneText(ms) === 'UTC' ? uPlot.tzDate(new Date(ms), 'Etc/UTC') : new Date(ms);
 }
 
-function hatch(ctx: CanvasRenderingContext2D, x: number, y: number, width: number, height: number, stroke: string): void {
+export function hatch(ctx: CanvasRenderingContext2D, x: number, y: number, width: number, height: number, stroke: string): void {
   ctx.save();
   ctx.beginPath();
   ctx.rect(x, y, width, height);
@@ -185,7 +186,7 @@ function hatch(ctx: CanvasRenderingContext2D, x: number, y: number, width: numbe
 }
 
 /** Colours of the theme in force; canvas knows no custom properties and no light-dark(). */
-function palette(host: HTMLElement): (name: string) => string {
+export function palette(host: HTMLElement, names: readonly string[] = COLORS): (name: string) => string {
   const probe = document.createElement('i');
   host.append(probe);
   const known = new Map<string, string>();
@@ -193,9 +194,7 @@ function palette(host: HTMLElement): (name: string) => string {
     probe.style.color = `var(${name})`;
     return getComputedStyle(probe).color;
   };
-  for (const name of ['--muted', '--line', '--line-strong', '--accent', '--band', '--bad', '--bad-soft', '--warn', '--warn-soft']) {
-    known.set(name, find(name));
-  }
+  for (const name of names) known.set(name, find(name));
   probe.remove();
   return (name) => known.get(name) ?? '#888';
 }

@@ -31,7 +31,7 @@ export function severity(state: DeviceState): Severity {
 const RANK: Record<Severity, number> = { bad: 0, warn: 1, good: 2 };
 const natural = new Intl.Collator('en', { numeric: true });
 
-/** The devices that a text selects, worst first, then by name. */
+/** The devices that a text selects, worst first, of one state those with the most points, then by name. */
 export function arrange(devices: readonly Device[], text: string): Device[] {
   const words = text.trim().toLowerCase().split(/\s+/).filter(Boolean);
   return devices
@@ -39,7 +39,12 @@ export function arrange(devices: readonly Device[], text: string): Device[] {
       const low = `${device.topic} ${device.address} ${device.state} ${device.protocol}`.toLowerCase();
       return words.every((word) => low.includes(word));
     })
-    .sort((a, b) => RANK[severity(a.state)] - RANK[severity(b.state)] || natural.compare(a.topic, b.topic));
+    .sort((a, b) => RANK[severity(a.state)] - RANK[severity(b.state)] || pointsOfBad(b) - pointsOfBad(a) || natural.compare(a.topic, b.topic));
+}
+
+/** Devices that are online stay in the order of their names. */
+function pointsOfBad(device: Device): number {
+  return severity(device.state) === 'good' ? 0 : pointCount(device);
 }
 
 export interface Sums {

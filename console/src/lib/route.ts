@@ -1,6 +1,6 @@
 // Where the user is, kept in the address so that every view can be linked, reloaded and left with Back.
 
-export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status';
+export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status' | 'trends' | 'events';
 
 export interface Route {
   view: View;
@@ -11,20 +11,29 @@ export interface Route {
   /** The reservation or the override in its panel. */
   task: string | null;
   pattern: string | null;
+  /** What a view of its own reads from the address. */
+  query: string;
 }
 
-const VIEWS: readonly View[] = ['topics', 'devices', 'reservations', 'sessions', 'sites', 'status'];
+/** Views that fill the screen, and read their part of the address themselves. */
+export const WHOLE_VIEWS: readonly View[] = ['trends', 'events'];
+
+/** The views in their order in the top line. */
+export const VIEW_NAMES: readonly [View, string][] = [
+  ['topics', 'Topics'], ['devices', 'Devices'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'],
+];
 
 /** Reads `#/devices?device=…&point=…`; whatever is unknown is the topics view. */
 export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   const params = new URLSearchParams(query);
-  const view = VIEWS.find((known) => known === path) ?? 'topics';
-  return { view, point: params.get('point'), device: params.get('device'), task: params.get('task'), pattern: params.get('pattern') };
+  const view = VIEW_NAMES.find(([known]) => known === path)?.[0] ?? 'topics';
+  return { view, point: params.get('point'), device: params.get('device'), task: params.get('task'), pattern: params.get('pattern'), query: WHOLE_VIEWS.includes(view) ? query : '' };
 }
 
 /** The address of a route; slashes stay readable. */
 export function routeHash(route: Route): string {
+  if (WHOLE_VIEWS.includes(route.view)) return `#/${route.view}${route.query && `?${route.query}`}`;
   const parts: string[] = [];
   for (const key of ['device', 'task', 'pattern', 'point'] as const) {
     const value = route[key];

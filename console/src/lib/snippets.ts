@@ -1,6 +1,6 @@
 // Commands that read or operate a topic from a shell.
 
-import { topicPath } from './api';
+import { topicPath, url } from './api';
 import { shellQuote } from './format';
 
 export interface Snippet {
@@ -39,4 +39,32 @@ export function snippets({ topic, origin, host, mqtt, from, writable }: Subject)
     list.push({ label: 'command', text: `tieline command ${quoted} ${JSON.stringify(writable ?? 0)}` });
   }
   return list;
+}
+
+/** A question to the history, as commands for other tools. */
+export interface Question {
+  topics: readonly string[];
+  /** As `6h`, the hours before now, or RFC 3339. */
+  from: string;
+  /** Null where it is now. */
+  to: string | null;
+  /** The width of buckets; null for values as recorded. */
+  every: string | null;
+  origin: string;
+}
+
+export function questionUrl({ topics, from, to, every }: Question): string {
+  const asked = { from, to, every, agg: every && 'mean', format: 'csv' };
+  return url('/v1/history', { topic: topics, ...asked });
+}
+
+export function questionSnippets(question: Question): Snippet[] {
+  const { topics, from, to, every, origin } = question;
+  const words = ['tieline history query', ...topics.map(shellQuote), '--from', from, ...(to ? ['--to', to] : []), ...(every ? ['--every', every, '--agg mean'] : []), '--format csv'];
+  const more = [`start=${JSON.stringify(from)}`, ...(to ? [`end=${JSON.stringify(to)}`] : []), ...(every ? [`every=${JSON.stringify(every)}`, 'agg="mean"'] : [])];
+  return [
+    { label: 'curl', text: `curl -s ${shellQuote(`${origin}${questionUrl(question)}`)}` },
+    { label: 'tieline', text: words.join(' ') },
+    { label: 'Python', text: `from tieline.history import History\nrows = History(${JSON.stringify(origin)}).pandas(${JSON.stringify(topics)}, ${more.join(', ')})` },
+  ];
 }

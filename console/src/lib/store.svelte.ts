@@ -3,7 +3,7 @@
 import {
   api, ApiError, onLoginEnded, type Counts, type CountsUpdate, type Device, type Grade, type Me, type PointMeta, type Status, type TopicUpdate,
 } from './api';
-import { withStates } from './devices';
+import { DeviceList } from './devicelist.svelte';
 import { filterMatches } from './filter';
 import { showUtc } from './format';
 import { type Link, LiveStream, type SseEvent } from './live';
@@ -14,8 +14,6 @@ import { recalled, remember } from './settings';
 import { groupGrade, type Leaf, type Row, TopicTree } from './tree';
 
 const STATUS_MS = 2_000;
-const DEVICES_MS = 2_000;
-const DEVICES_MS_MAX = 6_000;
 /** What was polled is old when it is older than this beyond the pause between two polls. */
 const POLL_OLD_MS = 4_000;
 /** A filter being typed and a tree being read change the view often. */
@@ -57,19 +55,19 @@ class Store {
   groups = $state.raw<ReadonlyMap<string, Counts>>(new Map());
   rates = $state.raw({ ring: new Ring() });
   link = $state.raw<Link>({ state: 'connecting', reason: '', retryAt: 0 });
-  devices = $state.raw<Device[] | null>(null);
-  devicesError = $state.raw('');
+  readonly deviceList = new DeviceList(() => this.route.view === 'devices');
   meta = $state.raw<ReadonlyMap<string, PointMeta>>(new Map());
   route = $state.raw<Route>(parseRoute(location.hash));
   expanded = $state.raw<ReadonlySet<string>>(new Set());
   filter = $state.raw('');
   utc = $state.raw(false);
   help = $state.raw(false);
+  finding = $state.raw(false);
 
+  /** Topics that a view follows on its own, and what is done with each of their values. */
+  private watched: { topics: ReadonlySet<string>; heard: (leaf: Leaf) => void } | null = null;
   private skew = 0;
   private statusAt = $state.raw(-Infinity);
-  private devicesAt = $state.raw(-Infinity);
-  private devicesPause = DEVICES_MS;
   private framePending = false;
   private expansionKnown = false;
   private asked = '';
@@ -91,7 +89,7 @@ class Store {
 
   start(): void {
     this.recall();
-    addEventListener('hashchange', () => (this.route = parseRoute(location.hash)));
+    addEventListener('hashchange', () => this.arrive(parseRoute(location.hash)));
     addEventListener('online', () => this.retry());
     // A stream outlives the login that it was opened with: opened again it is refused.
     onLoginEnded.call = () => this.live && this.retry();
@@ -101,8 +99,14 @@ class Store {
     void this.loadMe().then(() => {
       void this.pollStatus().then(() => this.follow());
       void this.loadMeta();
-      void this.pollDevices();
+      void this.deviceList.poll();
     });
+  }
+
+  private arrive(route: Route): void {
+    const before = this.route.view;
+    this.route = route;
+    if (route.view === 'devices' && before !== 'devices') this.deviceList.readAll();
   }
 
   /** The page is looked at again: what its timers missed is looked at now, and a login in another window counts. */
@@ -163,7 +167,11 @@ class Store {
   /** The same of the states of devices. */
   get devicesAreNew(): boolean {
     void this.now;
-    return this.live && performance.now() - this.devicesAt < this.devicesPause + POLL_OLD_MS;
+    return this.live && this.deviceList.ageMs() < POLL_OLD_MS;
+  }
+
+  get devices(): Device[] | null {
+    return this.deviceList.all;
   }
 
   /** Whether what is shown of a topic is what the node says now. */
@@ -176,14 +184,32 @@ class Store {
     return groupGrade(this.groups.get(path), this.counts?.complete ?? false);
   }
 
+  /** Follows topics, however large the node is, until the result is called. */
+  watch(topics: readonly string[], heard: (leaf: Leaf) => void): () => void {
+    const mine = { topics: new Set(topics), heard };
+    this.watched = mine;
+    this.follow();
+    return () => {
+      if (this.watched === mine) this.watched = null;
+    };
+  }
+
   retry(): void {
     this.stream.retryNow();
   }
 
   go(change: Partial<Route>): void {
-    this.route = { ...this.route, ...change };
+    this.route = { ...this.route, ...(change.view && change.view !== this.route.view ? { query: '' } : {}), ...change };
+    if (change.view === 'devices') this.deviceList.readAll();
     const hash = routeHash(this.route);
     if (hash !== location.hash) location.hash = hash;
+  }
+
+  /** Changes what a view reads from the address; `replace` leaves no entry to go back to. */
+  ask(query: string, replace = false): void {
+    this.route = { ...this.route, query };
+    if (replace) history.replaceState(null, '', routeHash(this.route));
+    else location.hash = routeHash(this.route);
   }
 
   /** Closes the innermost thing that is open. */
@@ -223,7 +249,7 @@ class Store {
     if (this.me === null) return;
     const { point, device } = this.route;
     const topics = Math.max(this.status?.topics ?? 0, this.counts?.total?.total ?? 0, this.tree.size);
-    const selected = [...(point === null ? [] : [point]), ...(device === null ? [] : [`${device}/#`])];
+    const selected = [...(point === null ? [] : [point]), ...(device === null ? [] : [`${device}/#`]), ...(this.watched?.topics ?? [])];
     this.scope = scope(topics, this.may('system'), { selected, ...this.sight });
     const target = liveUrl(this.scope);
     if (target === this.asked) return;
@@ -307,8 +333,11 @@ class Store {
     const body = JSON.parse(event.data) as { updates?: TopicUpdate[]; removed?: string[] };
     const now = this.nodeTime();
     for (const topic of body.removed ?? []) this.tree.remove(topic);
-    for (const update of body.updates ?? []) this.tree.apply(update, now);
-    if (this.devices !== null) this.devices = withStates(this.devices, body.updates ?? []);
+    for (const update of body.updates ?? []) {
+      this.tree.apply(update, now);
+      if (this.watched?.topics.has(update.topic)) this.watched.heard(this.tree.leaf(update.topic)!);
+    }
+    this.deviceList.take(body.updates ?? []);
     if (!followsAll(this.tree.size)) for (const { topic } of body.updates ?? []) this.followed.add(topic);
     this.wantFrame();
   }
@@ -446,22 +475,6 @@ class Store {
     this.statusAt = performance.now();
     // A node may have grown beyond what is followed whole.
     if (this.asked !== '') this.follow();
-  }
-
-  private async pollDevices(): Promise<void> {
-    const began = performance.now();
-    try {
-      if (!document.hidden) {
-        this.devices = await api.devices();
-        this.devicesAt = performance.now();
-      }
-      this.devicesError = '';
-    } catch (cause) {
-      this.devicesError = cause instanceof ApiError ? cause.message : String(cause);
-    }
-    // A long list is asked for less often.
-    this.devicesPause = Math.min(DEVICES_MS_MAX, Math.max(DEVICES_MS, 20 * (performance.now() - began)));
-    setTimeout(() => void this.pollDevices(), this.devicesPause);
   }
 
   private async loadMeta(): Promise<void> {

@@ -99,11 +99,13 @@ test('a command that was sent and not answered is not a refusal', () => {
 });
 
 test('routes survive the address', () => {
-  const route = { view: 'devices' as const, device: 'a b/c', point: 'a b/c/d?e&f', task: 'night &1', pattern: 'site/+/#' };
+  const route = { view: 'devices' as const, device: 'a b/c', point: 'a b/c/d?e&f', task: 'night &1', pattern: 'site/+/#', query: '' };
   expect(parseRoute(routeHash(route))).toEqual(route);
-  expect(parseRoute('')).toEqual({ view: 'topics', device: null, point: null, task: null, pattern: null });
+  expect(parseRoute('')).toEqual({ view: 'topics', device: null, point: null, task: null, pattern: null, query: '' });
+  const trends = { view: 'trends' as const, device: null, point: null, task: null, pattern: null, query: 'p=a/b,c%2523&from=now-6h&to=now' };
+  expect(parseRoute(routeHash(trends))).toEqual(trends);
   expect(parseRoute('#/nowhere')).toMatchObject({ view: 'topics' });
-  expect(routeHash({ view: 'topics', device: null, point: 'a/b', task: null, pattern: null })).toBe('#/topics?point=a/b');
+  expect(routeHash({ view: 'topics', device: null, point: 'a/b', task: null, pattern: null, query: '' })).toBe('#/topics?point=a/b');
 });
 
 test('a large node is followed only where someone looks', () => {

@@ -10,6 +10,7 @@ use serde_json::json;
 use std::marker::PhantomData;
 use tieline_core::Topic;
 use tieline_service::http::openapi::{CLIENT_TOPIC, Input, Operation, Schemas, TOPIC};
+use tieline_service::http::parameters::{Fault, Parameter, words_schema};
 use tieline_topics::Condition;
 
 /// A parameter that is not what it must be.
@@ -25,6 +26,30 @@ pub fn illegal(name: &str, found: &str, error: &impl std::error::Error) -> Probl
 /// A part of a path that is no text.
 fn undecodable(name: &str) -> Problem {
     Problem::bad_request(format!("{name} in the path: found bytes that are not UTF-8, expected UTF-8, percent-encoded"))
+}
+
+/// Which entries of a list come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListOrder {
+    /// As the list is by itself.
+    Plain,
+    /// Those that need a person most.
+    Worst,
+}
+
+impl ListOrder {
+    const ALL: [(Self, &str); 2] = [(Self::Plain, "plain"), (Self::Worst, "worst")];
+}
+
+impl Parameter for ListOrder {
+    fn read(text: &str) -> Result<Self, Fault> {
+        let found = Self::ALL.iter().find(|(_, word)| *word == text).map(|(order, _)| *order);
+        found.ok_or_else(|| Fault::none_of(Self::ALL.map(|(_, word)| word)))
+    }
+
+    fn schema() -> serde_json::Value {
+        words_schema(Self::ALL.map(|(_, word)| word))
+    }
 }
 
 /// Which topics a path may name.

@@ -1,7 +1,7 @@
 //! `/v1/devices` and `/v1/points`: what is configured, with the health that the tree shows.
 
 use super::access::Caller;
-use super::arguments::{TopicAt, wrong};
+use super::arguments::{ListOrder, TopicAt, wrong};
 use super::authorization::{Authenticated, Authorized};
 use super::body::Answer;
 use super::problem::Problem;
@@ -10,16 +10,19 @@ use crate::config::{DeviceConfig, PointConfig, Takes, ValueKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
+use std::cmp::Reverse;
 use tieline_access::Verb;
 use tieline_core::{Body, CommandMode, Filter, Topic, Value};
 use tieline_poll::DeviceState;
 use tieline_service::http::parameters::{Query, Whole, words_schema};
 use tieline_service::parameters;
 
-/// All devices.
+/// Devices, in the order that was asked for.
 #[derive(JsonSchema, Serialize)]
 pub struct Devices {
     devices: Vec<Device>,
+    /// Devices that the caller may read; more than are listed where there is a limit
+    total: usize,
 }
 
 /// A device with its health.
@@ -100,6 +103,16 @@ enum PointKind {
 }
 
 parameters! {
+    /// Which devices are asked for.
+    pub struct DevicesAsked {
+        /// Which device comes first
+        order: ListOrder = "plain",
+        /// Devices of the answer
+        limit: Whole<1, 100_000> = "100000",
+    }
+}
+
+parameters! {
     /// Which points are asked for.
     pub struct PointsAsked {
         /// Topic filter with the wildcards of MQTT
@@ -111,18 +124,45 @@ parameters! {
     }
 }
 
-/// All devices.
-pub async fn list(authenticated: Authenticated) -> Result<Answer<Devices>, Problem> {
+/// All devices, or the worst of them.
+pub async fn list(
+    authenticated: Authenticated,
+    Query(DevicesAsked { order, limit: Whole(limit) }): Query<DevicesAsked>,
+) -> Result<Answer<Devices>, Problem> {
     let authorized = authenticated.each();
     let (devices, share) = (authorized.app.known.all(), authorized.share());
     let Authorized { app, caller, .. } = authorized;
     let shown = app.bus.ask_once(&share, move |bus, _| {
         let configs = devices.iter().map(|device| &device.config);
-        let readable = configs.filter(|device| caller.may(Verb::Read, &device.topic));
+        let mut readable: Vec<_> = configs.filter(|device| caller.may(Verb::Read, &device.topic)).collect();
+        let total = readable.len();
+        if order == ListOrder::Worst {
+            readable.sort_by_cached_key(|device| worst_first(&state_of(bus, device), device));
+        }
         let shown = |device: &DeviceConfig| Device { health: health(bus, device), points: device.points.len() };
-        readable.map(shown).collect()
+        Devices { devices: readable.into_iter().take(limit).map(shown).collect(), total }
     });
-    Ok(Answer(Devices { devices: shown.await? }))
+    Ok(Answer(shown.await?))
+}
+
+/// The place of a device in the order worst first.
+fn worst_first(state: &str, device: &DeviceConfig) -> (usize, Reverse<usize>, String) {
+    let severity = severity(state);
+    // Devices that are online stay in the order of their names.
+    let points = if severity == ONLINE { 0 } else { device.points.len() };
+    (severity, Reverse(points), device.topic.to_string())
+}
+
+/// The severity of a device that answers.
+const ONLINE: usize = 2;
+
+/// How bad the state of a device is: 0 where its points are bad, [`ONLINE`] where it is online.
+fn severity(state: &str) -> usize {
+    match DeviceState::ALL.into_iter().find(|known| known.name() == state) {
+        Some(DeviceState::Away | DeviceState::Garbage) => 0,
+        Some(DeviceState::Connecting | DeviceState::Slow | DeviceState::Restarting) | None => 1,
+        Some(DeviceState::Online) => ONLINE,
+    }
 }
 
 /// One device with its points.
@@ -172,21 +212,28 @@ fn topic_text(device: &DeviceConfig, point: &PointConfig) -> String {
 }
 
 fn health(bus: &Bus, device: &DeviceConfig) -> DeviceHealth {
-    let leaf = |leaf: &str| Topic::new(&format!("$SYS/devices/{}/{leaf}", device.topic)).ok();
-    let state = leaf("state").and_then(|topic| text_at(bus, &topic));
-    let stats = leaf("stats").and_then(|topic| json_at(bus, &topic)).unwrap_or_default();
+    let stats = leaf_of(device, "stats").and_then(|topic| json_at(bus, &topic)).unwrap_or_default();
     let time = |name: &str| stats.get(name).and_then(Json::as_str).map(str::to_owned);
     DeviceHealth {
         topic: device.topic.to_string(),
         name: device.name.clone(),
         protocol: device.protocol.name().word(),
         address: device.address().unwrap_or_default(),
-        state: state.unwrap_or_else(|| DeviceState::Connecting.name().to_owned()),
+        state: state_of(bus, device),
         since: time("since"),
         last_seen: time("last_seen"),
         tags: device.tags.clone(),
         stats,
     }
+}
+
+fn leaf_of(device: &DeviceConfig, leaf: &str) -> Option<Topic> {
+    Topic::new(&format!("$SYS/devices/{}/{leaf}", device.topic)).ok()
+}
+
+fn state_of(bus: &Bus, device: &DeviceConfig) -> String {
+    let state = leaf_of(device, "state").and_then(|topic| text_at(bus, &topic));
+    state.unwrap_or_else(|| DeviceState::Connecting.name().to_owned())
 }
 
 fn text_at(bus: &Bus, topic: &Topic) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Sites and the centre: `/v1/sites`, in `/v1/status`, `/healthz` and `/metrics`.
 
 use super::App;
+use super::arguments::ListOrder;
 use super::authorization::Authenticated;
 use super::body::Answer;
 use super::problem::Problem;
@@ -9,11 +10,14 @@ use crate::sites::{Behind, CentreSeen, FabricLink, SiteRow, SiteSeen, SitesBoard
 use crate::sites::{EventPeer, EventsSeen};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tieline_access::Verb;
 use tieline_core::{Instant, Timestamp};
 use tieline_service::exposition::Exposition;
+use tieline_service::http::parameters::{Query, Whole};
+use tieline_service::parameters;
 
 /// Sites that are named in `/healthz` for one reason.
 const SHOWN_MAX: usize = 10;
@@ -24,6 +28,20 @@ const LABELS_MAX: usize = 1000;
 #[derive(JsonSchema, Serialize)]
 pub struct SiteList {
     sites: Vec<SiteShown>,
+    /// Sites of this node; more than are listed where there is a limit
+    total: usize,
+    /// Of these, sites that are away
+    away: usize,
+}
+
+parameters! {
+    /// Which sites are asked for.
+    pub struct SitesAsked {
+        /// Which site comes first
+        order: ListOrder = "plain",
+        /// Sites of the answer
+        limit: Whole<1, 100_000> = "100000",
+    }
 }
 
 /// A site
@@ -138,18 +156,30 @@ pub(super) struct CentreShown {
     away: usize,
 }
 
-/// All sites, by name.
-pub async fn list(authenticated: Authenticated) -> Result<Answer<SiteList>, Problem> {
+/// All sites by name, or the worst of them.
+pub async fn list(
+    authenticated: Authenticated,
+    Query(SitesAsked { order, limit: Whole(limit) }): Query<SitesAsked>,
+) -> Result<Answer<SiteList>, Problem> {
     let authorized = authenticated.must(Verb::Read, "$SYS/sites").await?;
     let seen = authorized.app.about.sites.centre().unwrap_or_default();
     let now = authorized.app.about.clock.now().mono;
     let board = &authorized.app.about.sites;
     let prefix = board.prefix().unwrap_or_default();
-    let sites = seen.sites.iter().map(|(name, row)| {
+    let mut rows: Vec<_> = seen.sites.iter().collect();
+    if order == ListOrder::Worst {
+        rows.sort_by_key(|(_, row)| worst_first(row));
+    }
+    let sites = rows.into_iter().take(limit).map(|(name, row)| {
         let events = board.events(&Some(std::sync::Arc::clone(name)));
         shown(now, prefix, (name, row), events)
     });
-    Ok(Answer(SiteList { sites: sites.collect() }))
+    Ok(Answer(SiteList { sites: sites.collect(), total: seen.sites.len(), away: away(&seen) }))
+}
+
+/// The place of a site in the order worst first: those that are away, then by whole seconds of lag, then those that lost records.
+fn worst_first(row: &SiteRow) -> (bool, Reverse<u64>, Reverse<u64>) {
+    (row.is_up, Reverse(row.lag.as_secs()), Reverse(row.lost))
 }
 
 fn shown(now: Instant, prefix: &str, (name, row): (&str, &SiteRow), events: EventsSeen) -> SiteShown {

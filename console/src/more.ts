@@ -1,0 +1,14 @@
+// The parts of the console that the first view does not need, as one file.
+
+import type { Component } from 'svelte';
+import Busiest from './ui/Busiest.svelte';
+import events from './ui/Events.svelte';
+import Find from './ui/Find.svelte';
+import Keys from './ui/Keys.svelte';
+import reservations from './ui/Reservations.svelte';
+import sessions from './ui/Sessions.svelte';
+import sites from './ui/Sites.svelte';
+import trends from './ui/Trends.svelte';
+
+/** Views by their names in the address, and other parts. */
+export const parts: Record<string, Component> = { Busiest, events, Find, Keys, reservations, sessions, sites, trends };
