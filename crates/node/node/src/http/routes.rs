@@ -410,6 +410,13 @@ fn of_login(routes: Routes<Protected>) -> Routes<Protected> {
         )
         .post_at_most(
             identity::device::DEVICE_BYTES_MAX,
+            "/v1/logins/end",
+            login::end_logins,
+            Op::new("endLogins", "End the logins of a user at the console and of the command line")
+                .about("Needs admin on $access/logins. The audit log gets a record. MQTT sessions go on."),
+        )
+        .post_at_most(
+            identity::device::DEVICE_BYTES_MAX,
             "/v1/login/device",
             identity::device::begin,
             Op::new("beginDeviceLogin", "Begin a login that a person confirms at the identity provider (RFC 8628)")
