@@ -197,7 +197,7 @@ impl Exchange {
             State::Discovery => self.discovered(now, answer),
             State::Keys => match whole(answer).and_then(|body| self.take_keys(now, &body)) {
                 Ok(()) => self.begin(now),
-                Err(fault) => self.done(Err(fault)),
+                Err(fault) => self.without_keys(now, fault),
             },
             State::Ask => self.answered(now, answer),
             State::KeysAgain(tokens) => match whole(answer).and_then(|body| self.take_keys(now, &body)) {
@@ -226,6 +226,18 @@ impl Exchange {
                 self.begin(now);
             }
             (Err(fault), _) => self.done(Err(fault)),
+        }
+    }
+
+    /// Keys of before are used for a while; what is known without keys is not known.
+    fn without_keys(&mut self, now: Instant, fault: Fault) {
+        let kept = self.known.take().filter(|known| !known.keys.is_empty()).map(|known| Arc::new(known.kept(now)));
+        match (kept, &fault) {
+            (Some(kept), Fault::Away(_)) => {
+                self.known = Some(kept);
+                self.begin(now);
+            }
+            (None, _) | (Some(_), _) => self.done(Err(fault)),
         }
     }
 

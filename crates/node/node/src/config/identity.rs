@@ -2,7 +2,7 @@
 
 use super::mqtt::proxies;
 use super::parse;
-use super::reader::{Document, Section};
+use super::reader::{Document, Expected, Section};
 use super::settings::{ACCESS_JWT_LEEWAY, ACCESS_OIDC_TIMEOUT};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_identity::{Provider, RoleMap, is_address};
 use tieline_net::Trusted;
+use toml::de::DeValue;
 
 /// `[access.oidc]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,13 +42,28 @@ pub struct ProxyConfig {
     pub roles: RoleMap,
 }
 
+/// What an address has to be.
+const ADDRESS: &str = "an https address, as in \"https://id.example/realms/grid\"; http only at this machine";
+
+fn address(value: &DeValue<'_>) -> Result<String, Expected> {
+    let text = parse::text(value)?;
+    if is_address(&text) { Ok(text) } else { Err(ADDRESS.to_owned()) }
+}
+
+/// The name of a header, in lower case.
+fn header(value: &DeValue<'_>) -> Result<String, Expected> {
+    let text = parse::text(value)?;
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    // What the node itself reads would be somebody's name.
+    let is_taken = ["authorization", "cookie", "host", "origin"].contains(&text.to_ascii_lowercase().as_str());
+    match !text.is_empty() && text.bytes().all(legal) && !is_taken {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("the name of a header, as in \"X-Forwarded-User\"".to_owned()),
+    }
+}
+
 /// Reads `[access.oidc]`.
 pub(super) fn read_oidc(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<OidcConfig> {
-    const ADDRESS: &str = "an https address, as in \"https://id.example/realms/grid\"; http only at this machine";
-    let address = |value: &_| {
-        let text = parse::text(value)?;
-        if is_address(&text) { Ok(text) } else { Err(ADDRESS.to_owned()) }
-    };
     let issuer = s.required(doc, "issuer", ADDRESS, address);
     let client_id = s.required(doc, "client_id", "the name of this node at the provider", parse::text);
     let own = s.required(doc, "address", "the address of this node in browsers", address);
@@ -84,16 +100,6 @@ pub(super) fn read_oidc(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Pat
 pub(super) fn read_proxy(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<ProxyConfig> {
     let at = s.value_at("from");
     let from = proxies(&mut s, doc, "from");
-    let header = |value: &_| {
-        let text = parse::text(value)?;
-        let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        // What the node itself reads would be somebody's name.
-        let is_taken = ["authorization", "cookie", "host", "origin"].contains(&text.to_ascii_lowercase().as_str());
-        match !text.is_empty() && text.bytes().all(legal) && !is_taken {
-            true => Ok(text.to_ascii_lowercase()),
-            false => Err("the name of a header, as in \"X-Forwarded-User\"".to_owned()),
-        }
-    };
     let user = s.or(doc, "user", "x-forwarded-user".to_owned(), header);
     let groups = s.or(doc, "groups", "x-forwarded-groups".to_owned(), header);
     let roles = read_roles(&mut s, doc);
@@ -118,4 +124,53 @@ fn read_roles(s: &mut Section<'_>, doc: &mut Document<'_>) -> RoleMap {
         if map.is_empty() { Err(EXPECTED.to_owned()) } else { Ok(map) }
     });
     RoleMap(all.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, from_text};
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let text = format!("[node]\nname='north'\n[access]\n{text}");
+        let read = from_text("t.toml", &text, Path::new("/etc/t"));
+        read.map_err(|error| error.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    }
+
+    const OIDC: &str = "[access.oidc]\nissuer='https://id.example/g'\nclient_id='t'\naddress='https://n:8443/'\nroles={a=['VIEWER']}\n";
+    const PROXY: &str = "[access.proxy]\nfrom=['10.0.0.5']\nroles={a=['VIEWER']}\n";
+
+    #[test]
+    fn a_provider_is_read_with_its_defaults() {
+        let access = read(&format!("{OIDC}client_secret_file='s'\n{PROXY}")).unwrap().access;
+        assert!(access.is_configured());
+        let oidc = access.oidc.unwrap();
+        assert_eq!((oidc.name.as_str(), oidc.timeout), ("id.example", Duration::from_secs(5)));
+        assert_eq!((oidc.secret_file, oidc.break_glass), (Some("/etc/t/s".into()), None));
+        let provider = &oidc.provider;
+        assert_eq!(provider.redirect(), "https://n:8443/login/callback");
+        assert_eq!((provider.user_claim.as_str(), provider.groups_claim.as_str()), ("sub", "groups"));
+        assert_eq!(provider.roles.roles("anna", &["a".to_owned()]), Ok(vec!["VIEWER".to_owned()]));
+        let proxy = access.proxy.unwrap();
+        assert_eq!((proxy.user.as_str(), proxy.groups.as_str()), ("x-forwarded-user", "x-forwarded-groups"));
+    }
+
+    #[test]
+    fn what_would_not_be_safe_is_refused() {
+        let check = |text: &str, from: &str, to: &str, expect: &str| {
+            let told = read(&text.replace(from, to)).unwrap_err();
+            assert!(told.contains(expect), "{to}: {told}");
+        };
+        check(OIDC, "https://id.example/g", "http://id.example", "access.oidc.issuer");
+        check(OIDC, "https://n:8443/", "http://n:8080", "access.oidc.address");
+        check(OIDC, "client_id='t'\n", "", "access.oidc.client_id");
+        check(OIDC, "roles={a=['VIEWER']}", "", "access.oidc.roles");
+        check(OIDC, "{a=['VIEWER']}", "{a='VIEWER'}", "access.oidc.roles");
+        check(OIDC, "roles", "scopes=['profile']\nroles", "access.oidc.scopes");
+        check(OIDC, "roles", "secret='x'\nroles", "access.oidc.secret");
+        check(PROXY, "from=['10.0.0.5']\n", "", "access.proxy.from");
+        check(PROXY, "10.0.0.5", "proxy.example", "access.proxy.from");
+        check(PROXY, "roles", "user='Authorization'\nroles", "access.proxy.user");
+        check(PROXY, "roles", "user='a: b'\nroles", "access.proxy.user");
+    }
 }

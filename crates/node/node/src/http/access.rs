@@ -353,10 +353,13 @@ pub async fn authenticate(
     let (caller, means) = match authentication.caller(&asking).await {
         Ok(found) => found,
         // Where a page is asked for, a person reads the answer.
-        Err(Wrong::Refused(why)) if !is_api && named.is_some() => {
+        Err(Wrong::Refused(why)) if named.is_some() => {
             authentication.note_refused(peer, "proxy", why).await;
             let words = "None of your groups has a role here. Ask the administrator of this node.";
-            return refusal_page(StatusCode::FORBIDDEN, words);
+            return match is_api {
+                true => Problem::new(StatusCode::FORBIDDEN, words).into_response(),
+                false => refusal_page(StatusCode::FORBIDDEN, words),
+            };
         }
         // A browser shows a certificate by itself: who it belongs to may still log in.
         Err(Wrong::Refused(_)) if !is_api && certificate.is_some() => (Caller::Unauthenticated, Means::Shown),

@@ -113,7 +113,9 @@ impl Identities {
                 Step::Done(outcome) => break outcome,
             }
         };
-        *lock(&self.known) = exchange.known();
+        if let Some(known) = exchange.known() {
+            *lock(&self.known) = Some(known);
+        }
         outcome
     }
 
