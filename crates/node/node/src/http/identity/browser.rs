@@ -55,18 +55,22 @@ pub async fn begin(
     ([(header::SET_COOKIE, cookie)], uncached(Redirect::to(&address).into_response())).into_response()
 }
 
-/// The query that a browser comes back with.
-pub struct Query(String);
+/// What a browser comes back with.
+pub struct CameBack {
+    query: String,
+    headers: HeaderMap,
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for Query {
+impl<S: Send + Sync> FromRequestParts<S> for CameBack {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(parts.uri.query().unwrap_or_default().to_owned()))
+        let query = parts.uri.query().unwrap_or_default().to_owned();
+        Ok(Self { query, headers: parts.headers.clone() })
     }
 }
 
-impl Input for Query {
+impl Input for CameBack {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         for (name, words) in [
             ("state", "Names the login"),
@@ -86,8 +90,7 @@ pub async fn callback(
     _: Visitor,
     Extension(authentication): Extension<HttpAuthentication>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Query(query): Query,
-    headers: HeaderMap,
+    CameBack { query, headers }: CameBack,
 ) -> Response {
     let Some(identities) = authentication.identities() else { return Redirect::to("/login").into_response() };
     let browser = cookie_named(&headers, pending_cookie(identities));
@@ -128,7 +131,8 @@ pub(super) async fn enter(
     person: Person,
     by: &'static str,
 ) -> Result<String, Fault> {
-    let wrong = |why: &str| Fault::Token(format!("the user {:?}: {why}", person.user));
+    let user = person.user.clone();
+    let wrong = |why: &str| Fault::Token(format!("the user {user:?}: {why}"));
     let (Some(identities), Some(policy)) = (authentication.identities(), authentication.policy()) else {
         return Err(wrong("nobody logs in here"));
     };
@@ -136,19 +140,18 @@ pub(super) async fn enter(
         return Err(wrong("it is the break-glass user, which logs in with its password alone"));
     }
     let identity = known_elsewhere(&person.user, &person.roles).map_err(|why| wrong(&why))?;
-    let no_role = || Fault::NoRole { user: person.user.clone(), groups: 0 };
+    let no_role = || Fault::NoRole { user: user.clone(), groups: 0 };
     rules_of(&policy, &identity).ok_or_else(no_role)?;
-    let user = person.user.clone();
     let full = || wrong("too many are logged in");
     let token = authentication.logins().keep_person(identity, Some(person), identities.now()).ok_or_else(full)?;
     identities.counts.good.fetch_add(1, Ordering::Relaxed);
-    tracing::info!(%peer, user, by, "a person has logged in by the identity provider");
+    tracing::info!(%peer, %user, by, "a person has logged in by the identity provider");
     note(authentication, format!("http {peer} {user}"), "login", "provider", by.to_owned()).await;
     Ok(token)
 }
 
 /// Who others have authenticated, if the name can stand where names of users stand.
-pub(super) fn known_elsewhere(user: &str, roles: &[String]) -> Result<Identity, String> {
+pub(in crate::http) fn known_elsewhere(user: &str, roles: &[String]) -> Result<Identity, String> {
     Policy::new([], [User::new(user, [])]).map_err(|error| error.to_string())?;
     let roles = roles.iter().map(|role| role.as_str().into()).collect();
     Ok(Identity { user: user.into(), roles: Some(roles), expires: None, credential: 0 })
@@ -186,7 +189,7 @@ pub(super) async fn refused(
 }
 
 /// A page with one sentence and a way back.
-pub(super) fn refusal_page(status: StatusCode, words: &str) -> Response {
+pub(in crate::http) fn refusal_page(status: StatusCode, words: &str) -> Response {
     let text = include_str!("refused.html").replace("{words}", &escaped(words));
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     uncached((status, [(header::CONTENT_TYPE, kind)], text).into_response())
@@ -198,7 +201,7 @@ fn uncached(mut response: Response) -> Response {
 }
 
 /// Where the browser logs out at the provider, too.
-pub(in super::super) fn end_session(identities: &Identities, person: &Person) -> Option<String> {
+pub(in crate::http) fn end_session(identities: &Identities, person: &Person) -> Option<String> {
     let known = lock(&identities.known).clone()?;
     identities.provider().end_session(&known, &person.id_token)
 }

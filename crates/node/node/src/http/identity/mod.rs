@@ -139,7 +139,9 @@ impl Identities {
 
     fn count(&self, fault: &Fault) {
         let at = Fault::WORDS.iter().position(|word| *word == fault.word()).unwrap_or_default();
-        self.counts.faults.get(at).map(|count| count.fetch_add(1, Ordering::Relaxed));
+        if let Some(count) = self.counts.faults.get(at) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Counts a login of the break-glass user.
