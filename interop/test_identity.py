@@ -358,7 +358,7 @@ def test_only_a_trusted_proxy_names_users(tmp_path):
             check(trusted, [*good, (user, "root")], 403)
             check(trusted, [(user, "a/b"), (groups, "grid-ops")], 403)
             check(trusted, good, 403, method="POST", path="/v1/command")
-            check(trusted, [*good, ("Origin", f"http://{node.http}")], 422, method="POST", path="/v1/command")
+            check(trusted, [*good, ("Origin", f"http://{node.http}")], 400, method="POST", path="/v1/command")
 
 
 class Proxied(Node):

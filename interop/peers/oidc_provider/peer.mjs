@@ -40,8 +40,11 @@ function serve() {
       claims: () => ({ sub: id, preferred_username: id, groups: GROUPS[id] ?? [] }),
     }),
     cookies: { keys: ['a key for tests'] },
+    // The node is at this machine, which the provider's own would not ask.
+    fetch: (url, { dispatcher: _, ...options }) => fetch(url, options),
     features: { deviceFlow: { enabled: true }, backchannelLogout: { enabled: true } },
   });
+  provider.on('backchannel.error', (_context, error) => console.error('back-channel logout:', error));
   handle = provider.callback();
 }
 

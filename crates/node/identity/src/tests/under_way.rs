@@ -57,7 +57,8 @@ fn a_login_is_used_once_by_the_browser_that_began_it() {
 fn logins_under_way_are_bounded_and_a_network_displaces_its_own() {
     let mut pending = Pending::default();
     let anna = pending.begin(at(0), from(0), "", &random(0)).unwrap();
-    let eves: Vec<_> = (1..=1000).map(|n| pending.begin(at(1), from(1), "", &random(n)).unwrap()).collect();
+    let later = |n: u32| at(1) + Duration::from_millis(u64::from(n));
+    let eves: Vec<_> = (1..=1000).map(|n| pending.begin(later(n), from(1), "", &random(n)).unwrap()).collect();
     assert_eq!(pending.len(), 65);
     let mut take = |begun: &Begun| pending.take(at(2), &begun.state, Some(&begun.browser)).is_ok();
     assert!(take(&anna) && take(&eves[999]));

@@ -26,7 +26,7 @@ pub(super) const FORM_BYTES_MAX: usize = 16 * 1024;
 const PLACE_BYTES_MAX: usize = 4096;
 
 /// Where a login goes on: the parameter `to` of the page, and nothing else of its query.
-pub struct GoesOn(String);
+pub struct GoesOn(pub String);
 
 impl<S: Send + Sync> FromRequestParts<S> for GoesOn {
     type Rejection = Infallible;
