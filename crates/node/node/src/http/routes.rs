@@ -18,7 +18,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_fabric(of_locks(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes)))))))))
+    of_identity(of_login(of_fabric(of_locks(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes))))))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -374,14 +374,12 @@ fn of_login(routes: Routes<Protected>) -> Routes<Protected> {
                 .page(401, "The login page: the user or the password is wrong, or cannot be checked now")
                 .page(403, "The login page: the user has no role, or the request comes from a foreign page"),
         )
-        .post(
-            "/logout",
-            login::logout,
-            Op::new("logout", "Log out")
-                .about("With Accept: application/json, the answer has the address where the browser goes on.")
-                .says(200, "Logged out")
-                .says(303, "Logged out"),
-        )
+        .post("/logout", login::logout, Op::new("logout", "Log out").says(200, "Logged out").says(303, "Logged out"))
+}
+
+/// Of logins by an identity provider.
+fn of_identity(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
         .get(
             "/login/provider",
             identity::browser::begin,
@@ -403,7 +401,6 @@ fn of_login(routes: Routes<Protected>) -> Routes<Protected> {
             "/login/provider-logout",
             identity::browser::provider_logout,
             Op::new("providerLogout", "End the logins of a session that the identity provider has ended")
-                .about("OpenID Connect Back-Channel Logout 1.0. The logout token says who calls.")
                 .says(200, "Ended")
                 .problem(400, "The logout token is not valid")
                 .problem(404, "The node has no identity provider"),
@@ -440,10 +437,9 @@ fn of_login(routes: Routes<Protected>) -> Routes<Protected> {
 }
 
 const NO_PROVIDER: &str = "The node has no identity provider";
-const LIVE: &str = "The stream begins with the last values, in several events. Changes follow, conflated by topic, at most ten events a \
-    second (event: update, LiveUpdate). Each second there is an event with the time of the node: if there is none for some \
-    seconds, the values are old (event: beat, LiveBeat). With group, there are counts of values by quality, of all topics and of \
-    each group, when they change (event: counts, LiveCounts).";
+const LIVE: &str = "The stream begins with the last values, in several events. Changes follow, conflated by topic, at most ten events a second (event: update, LiveUpdate). \
+    Each second there is an event with the time of the node: if there is none for some seconds, the values are old (event: beat, LiveBeat). With group, \
+    there are counts of values by quality, of all topics and of each group, when they change (event: counts, LiveCounts).";
 const STATES: &str = "A value counts from its sample until the next one, the last value until the end. After a sample of bad quality the \
     value is unknown.";
 const TAIL: &str = "Samples of the past are sent in the order of time, up to 1,000,000. Then there is the event live, then each new sample in \
@@ -493,10 +489,9 @@ pub fn openapi() -> &'static str {
     &TEXT
 }
 
-const DESCRIPTION: &str = "Topics, devices, history and commands of one node. Times are RFC 3339 in UTC. Errors are \
-    application/problem+json (RFC 9457), except refused commands, which say so themselves. Where access is guarded \
-    (docs/access.md), requests show a user by Basic, a token by Bearer, or the cookie of /login; 401 is answered to \
-    unauthenticated requests and 403 to users who may not.";
+const DESCRIPTION: &str = "Topics, devices, history and commands of one node. Times are RFC 3339 in UTC. Errors are application/problem+json (RFC 9457), except \
+    refused commands, which say so themselves. Where access is guarded (docs/access.md), requests show a user by Basic, a token by Bearer, \
+    or the cookie of /login; 401 is answered to unauthenticated requests and 403 to users who may not.";
 
 #[cfg(test)]
 mod tests {

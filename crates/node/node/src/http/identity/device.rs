@@ -18,7 +18,7 @@ use tieline_access::Network;
 use tieline_identity::{Fault, Goal, Outcome, Polled};
 
 /// Bytes of a request.
-pub const DEVICE_BYTES_MAX: usize = 1024;
+pub const DEVICE_BYTES_MAX: usize = 16 * 1024;
 
 /// A login that a person has to confirm.
 #[derive(JsonSchema, Serialize)]
