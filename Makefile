@@ -11,6 +11,7 @@ TIELINE := $(TARGET)/release/tieline
 CONSOLE := console/dist/index.html
 VENV := .venv/.installed
 NODE_BACNET := interop/peers/node_bacnet
+OIDC_PROVIDER := interop/peers/oidc_provider
 
 ## run: a node with the demonstration substation, and its console at the address that it prints
 run: $(CONSOLE)
@@ -18,7 +19,7 @@ run: $(CONSOLE)
 	@exec $(TIELINE) run --demo
 
 ## test: every check and every test, with real peers and a real browser
-test: packages $(VENV) $(CONSOLE) sdk/typescript/node_modules/.package-lock.json $(NODE_BACNET)/node_modules/.package-lock.json
+test: packages $(VENV) $(CONSOLE) sdk/typescript/node_modules/.package-lock.json $(NODE_BACNET)/node_modules/.package-lock.json $(OIDC_PROVIDER)/node_modules/.package-lock.json
 	@bash .ci/step "FerretDB" bash .ci/ferretdb
 	@bash .ci/step "nats-server" bash .ci/nats
 	@bash .ci/step "nfpm" bash .ci/nfpm
@@ -59,6 +60,9 @@ sdk/typescript/node_modules/.package-lock.json: sdk/typescript/package.json sdk/
 
 $(NODE_BACNET)/node_modules/.package-lock.json: $(NODE_BACNET)/package.json $(NODE_BACNET)/package-lock.json
 	@bash .ci/step "node-bacnet" npm --prefix $(NODE_BACNET) ci --no-audit --no-fund
+
+$(OIDC_PROVIDER)/node_modules/.package-lock.json: $(OIDC_PROVIDER)/package.json $(OIDC_PROVIDER)/package-lock.json
+	@bash .ci/step "oidc-provider" npm --prefix $(OIDC_PROVIDER) ci --no-audit --no-fund
 	@touch $@
 
 CONSOLE_SOURCES := $(wildcard console/*.html console/*.ts console/*.mjs) $(shell find console/src console/public -type f 2>/dev/null)

@@ -480,8 +480,9 @@ def test_http_knows_the_same_users(node):
 #: These answer anybody.
 # A site that joins has no user: it has the token of its body.
 PUBLIC = {
-    *(("get", path) for path in ("/healthz", "/login", "/v1/openapi.json")),
-    *(("post", path) for path in ("/login", "/logout", "/v1/join")),
+    *(("get", path) for path in ("/healthz", "/login", "/login/callback", "/login/provider", "/v1/openapi.json")),
+    *(("post", path) for path in ("/login", "/login/provider-logout", "/logout", "/v1/join")),
+    *(("post", path) for path in ("/v1/login/device", "/v1/login/device/token")),
 }
 
 

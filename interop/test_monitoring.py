@@ -45,6 +45,7 @@ GAUGES = {
     "TielineStandbyNotHeard": ('tieline_cluster_member_heard_seconds{member="b"}', 45, 1),
 }
 COUNTERS = {
+    "TielineBreakGlass": ["tieline_identity_break_glass_total"],
     "TielinePointsNotRecorded": ["tieline_history_refused_points_total", "tieline_history_dropped_points_total"],
     "TielineDatabaseMissesSamples": ['tieline_database_missing_records_total{database="grid"}'],
     "TielineSubscriberSlow": ['tieline_mqtt_dropped_total{cause="queue_full"}', "tieline_mqtt_ended_full_total"],

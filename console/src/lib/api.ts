@@ -427,8 +427,12 @@ export const api = {
     return said.result === 'SUCCESS' || said.status === 'success' ? '' : (said.info ?? said.detail ?? String(said.title));
   },
 
-  /** Ends the login of this browser. */
-  logout: () => reach('/logout', { method: 'POST', redirect: 'manual', signal: AbortSignal.timeout(POLL_MS_MAX) }),
+  /** Ends the login of this browser; where it goes on: the login page, or the end of the provider's session. */
+  async logout(): Promise<string> {
+    const init = { method: 'POST', headers: { accept: 'application/json' }, signal: AbortSignal.timeout(POLL_MS_MAX) };
+    const { to } = (await (await reach('/logout', init)).json()) as { to: string };
+    return /^(\/login$|https?:\/\/)/.test(to) ? to : '/login';
+  },
 
   /** Sends a command. A refusal is a result; an ApiError means that the outcome is not known. */
   async command(topic: string, value: boolean | number, mode: string, timeout_ms: number): Promise<CommandResult> {

@@ -141,8 +141,7 @@ class Store {
   }
 
   async logout(): Promise<void> {
-    await api.logout().catch(() => null);
-    location.assign('/login');
+    location.assign(await api.logout().catch(() => '/login'));
   }
 
   /** Whether who is logged in may see something of the node; all may where nobody is asked. */

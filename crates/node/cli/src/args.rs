@@ -17,6 +17,7 @@ use crate::dnp3::master::args::MasterArgs;
 use crate::goose::args::GooseVerb;
 use crate::history::args::HistoryVerb;
 use crate::import::args::ImportVerb;
+use crate::login::args::{LoginArgs, LogoutArgs};
 use crate::replay::args::ReplayArgs;
 use crate::run::args::RunArgs;
 use crate::seal::args::SealVerb;
@@ -95,6 +96,10 @@ pub enum Verb {
     Clock(ClockArgs),
     /// Print the authenticated user and its roles
     Whoami(NodeArgs),
+    /// Log in at the identity provider of a node, by a code that is entered in a browser
+    Login(LoginArgs),
+    /// End the login of this command line, or all logins of a user
+    Logout(LogoutArgs),
     /// Print all metrics of a node, in the format of Prometheus
     Metrics(MetricsArgs),
     /// Show rates, slow sessions and busy topics of a node while they change

@@ -100,6 +100,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "clock confirm",
         &["tieline clock confirm --http plant.example:8080", "tieline clock confirm --time 2026-11-20T09:36:00Z"],
     ),
+    ("login", &["tieline login --http https://node.example:8443", "tieline login --context plant"]),
+    ("logout", &["tieline logout --http https://node.example:8443", "tieline logout --of anna --context plant"]),
     ("whoami", &["tieline whoami --user anna --password-file ~/.tieline-password"]),
     (
         "discover modbus",

@@ -30,6 +30,7 @@ mod import;
 mod join;
 mod lines;
 mod log;
+mod login;
 mod man;
 mod progress;
 mod reload;
@@ -97,6 +98,8 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Audit(args) => api::audit(&args),
         Verb::Clock(args) => api::clock::clock(&args),
         Verb::Whoami(args) => api::whoami(&args),
+        Verb::Login(args) => login::login(&args),
+        Verb::Logout(args) => login::logout(&args),
         Verb::Metrics(args) => api::metrics(&args),
         Verb::Top(args) => top::top(&args),
         Verb::Trace(args) => trace::trace(&args),

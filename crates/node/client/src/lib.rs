@@ -7,10 +7,12 @@
 //!
 //! Read first: `mqtt/mod.rs`, then `http.rs`.
 
+mod fetch;
 mod http;
 mod mqtt;
 mod tls;
 
+pub use fetch::Fetch;
 pub use http::{HttpClient, HttpError};
 pub use mqtt::{Done, MqttClient, MqttError, MqttOptions, Outbox, Publishing, Subscription, Values, offer};
 pub use tieline_delta::{DeltaError, Event, SenderStats};

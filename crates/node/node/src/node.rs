@@ -31,7 +31,7 @@ use crate::control::{Commands, Fence, Tells};
 use crate::edge::EdgeThread;
 use crate::field::{DeviceTable, Positions, ShardChange};
 use crate::history::{HistoryOwner, Joined, OnChange, Recorder};
-use crate::http::{About, App, state_of};
+use crate::http::{About, App, Identities, Logins, state_of};
 use crate::sites::SitesThread;
 use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
@@ -175,6 +175,8 @@ impl Node {
             about: Arc::new(about),
             has_tls: config.http.tls.is_some(),
             entrance: entrance(config, config.http.listen, &authenticator),
+            identities: config.access.oidc.clone().map(|oidc| Arc::new(Identities::new(oidc, clock))),
+            logins: Logins::new(clock, config.access.login_idle, config.access.login_max),
             authenticator,
         };
         let http_thread = start_http(config, clock, listener, app)?;

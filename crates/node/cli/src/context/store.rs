@@ -97,14 +97,7 @@ impl Store {
     }
 
     fn save_as(&self, file: &Path) -> Result<()> {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // A temporary file is its owner's alone, and stays so.
-        let mut written = tempfile::NamedTempFile::new_in(folder)?;
-        written.write_all(self.write().as_bytes())?;
-        written.as_file().sync_all()?;
-        written.persist(file)?;
-        Ok(())
+        save_private(file, &self.write())
     }
 
     /// Reads the text of a file.
@@ -178,6 +171,18 @@ impl Store {
     }
 }
 
+/// Writes a file that nobody but its owner may read, whole or not at all.
+pub fn save_private(file: &Path, text: &str) -> Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // A temporary file is its owner's alone, and stays so.
+    let mut written = tempfile::NamedTempFile::new_in(folder)?;
+    written.write_all(text.as_bytes())?;
+    written.as_file().sync_all()?;
+    written.persist(file)?;
+    Ok(())
+}
+
 fn read_one(item: &Item) -> Result<Context> {
     let table = item.as_table_like().ok_or_else(|| anyhow!("found no table, expected http, mqtt, user, …"))?;
     let mut context = Context::default();
@@ -195,7 +200,7 @@ fn is_missing(error: &anyhow::Error) -> bool {
 }
 
 /// Where the user's contexts are.
-fn path(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+pub fn path(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let home = || variable("HOME").map(|home| PathBuf::from(home).join(".config"));
     // The XDG base directory specification: a relative path is ignored.
     let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute()).or_else(home)?;

@@ -4,6 +4,8 @@ pub mod args;
 pub mod target;
 
 use crate::context::store::Store;
+use crate::login::now_s;
+use crate::login::store::Logins;
 use anyhow::{Context, Result, anyhow, bail};
 use args::{HttpArgs, MqttArgs};
 use std::time::Duration;
@@ -56,22 +58,37 @@ pub fn http_target(args: &HttpArgs) -> Result<Target> {
     resolve(Server::Http, args.http.as_deref(), &args.who, &variable, Store::load)
 }
 
-/// A client of the node's HTTP API.
+/// A client of the node's HTTP API. Where nothing else shows who asks, a login of `tieline login` does.
 pub fn http(args: &HttpArgs, patience: Option<Duration>) -> Result<HttpClient> {
     let target = http_target(args)?;
+    let client = connected(&target, patience)?;
+    Ok(match credentials(&target)? {
+        Some((user, token)) if user.is_empty() => client.with_token(&token),
+        Some((user, password)) => client.with_password(&user, &password),
+        None if target.user.is_none() && target.cert.is_none() => {
+            match Logins::load()?.find(&target.address, now_s()) {
+                Some(login) => client.with_token(&login.token),
+                None => client,
+            }
+        }
+        None => client,
+    })
+}
+
+/// The same without credentials.
+pub fn http_as_nobody(args: &HttpArgs) -> Result<HttpClient> {
+    connected(&http_target(args)?, None)
+}
+
+fn connected(target: &Target, patience: Option<Duration>) -> Result<HttpClient> {
     let tls = match target.address.split_once("://") {
-        Some(("https", _)) => Some(tls(&target)?),
-        Some(("http", _)) | None => plain(&target, "--http https://HOST:PORT").map(|()| None)?,
+        Some(("https", _)) => Some(tls(target)?),
+        Some(("http", _)) | None => plain(target, "--http https://HOST:PORT").map(|()| None)?,
         Some((scheme, _)) => {
             bail!("--http is {scheme}://…, expected HOST:PORT, http://HOST:PORT or https://HOST:PORT")
         }
     };
-    let client = HttpClient::over(&target.address, patience.unwrap_or(PATIENCE), tls);
-    Ok(match credentials(&target)? {
-        Some((user, token)) if user.is_empty() => client.with_token(&token),
-        Some((user, password)) => client.with_password(&user, &password),
-        None => client,
-    })
+    Ok(HttpClient::over(&target.address, patience.unwrap_or(PATIENCE), tls))
 }
 
 /// How to connect to the node's MQTT server.

@@ -8,6 +8,7 @@
 use super::certificate::{Holder, holder};
 use super::credential_store::CredentialStore;
 use super::jwt::Claims;
+use super::outcome::{Counts, Wrong};
 use super::password::PASSWORD_BYTES_MAX;
 use super::scram::{Exchange, ScramError, fresh_nonce};
 use super::verify_password;
@@ -25,6 +26,8 @@ use tieline_net::tls::ShownCertificate;
 
 /// How long a check may wait for its turn: the peer is given up a little later.
 const TURN_WITHIN: Duration = Duration::from_secs(8);
+/// Why the password of the break-glass user is not taken everywhere.
+const NOT_HERE: &str = "the break-glass user logs in at the login page alone";
 
 /// The peer whose credentials are checked.
 #[derive(Clone, Copy, Debug)]
@@ -51,52 +54,6 @@ pub enum Shown {
         /// The token.
         token: Vec<u8>,
     },
-}
-
-/// Why a peer is not authenticated. The peer learns only the kind, not the detail.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wrong {
-    /// What it showed is not good; why, for the log.
-    Refused(String),
-    /// It has failed too often.
-    TooOften,
-    /// Too many wait to be checked.
-    Busy,
-}
-
-impl Wrong {
-    /// One word for metrics and the audit log.
-    #[must_use]
-    pub const fn word(&self) -> &'static str {
-        match self {
-            Self::Refused(_) => "wrong",
-            Self::TooOften => "too_often",
-            Self::Busy => "busy",
-        }
-    }
-}
-
-/// What was counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Peers that showed who they are.
-    pub good: u64,
-    /// Peers that did not.
-    pub wrong: u64,
-    /// Peers refused because they had failed too often.
-    pub too_often: u64,
-    /// Peers refused because too many waited.
-    pub busy: u64,
-    /// Times that changed files were read and taken.
-    pub reloads: u64,
-    /// Whether the files as they are cannot be used: those of before hold.
-    pub files_bad: bool,
-    /// Users in the files.
-    pub users: usize,
-    /// Checks that wait.
-    pub waiting: usize,
-    /// Users and their clients, by address, that have shown who they are.
-    pub known: usize,
 }
 
 /// Checks credentials; usable from any thread.
@@ -181,6 +138,27 @@ impl Authenticator {
 
     /// Checks what a peer shows. The answer comes at once, on this thread, or later on another.
     pub fn ask(&self, peer: Peer<'_>, shown: Shown, answer: impl FnOnce(Result<Identity, Wrong>) + Send + 'static) {
+        let shared = &self.shared;
+        match &shown {
+            Shown::Password { user, .. } if shared.is_break_glass(user) => {
+                let origin = shared.origin(peer, &shown);
+                answer(Err(if shared.may_try(&origin) {
+                    shared.wrong(&origin, NOT_HERE.into())
+                } else {
+                    Wrong::TooOften
+                }));
+            }
+            Shown::Password { .. } | Shown::Token { .. } => self.ask_at_login(peer, shown, answer),
+        }
+    }
+
+    /// The same at the login page, where the break-glass user logs in: there, and nowhere else, it is written down.
+    pub fn ask_at_login(
+        &self,
+        peer: Peer<'_>,
+        shown: Shown,
+        answer: impl FnOnce(Result<Identity, Wrong>) + Send + 'static,
+    ) {
         let (shared, origin) = (&self.shared, self.shared.origin(peer, &shown));
         if !shared.may_try(&origin) {
             return answer(Err(Wrong::TooOften));
@@ -244,6 +222,7 @@ impl Authenticator {
         if !shared.may_try(&origin) {
             return Err(Wrong::TooOften);
         }
+        let begun = if shared.is_break_glass(user) { Err(NOT_HERE.to_owned()) } else { begun };
         begun.map_err(|why| shared.wrong(&origin, why))
     }
 
@@ -347,6 +326,10 @@ impl Access {
             }
             Err(why) => Err(self.wrong(&origin, why)),
         });
+    }
+
+    fn is_break_glass(&self, user: &str) -> bool {
+        self.config.oidc.as_ref().is_some_and(|oidc| oidc.break_glass.as_deref() == Some(user))
     }
 
     fn may_try(&self, origin: &Origin) -> bool {

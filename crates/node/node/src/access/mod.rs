@@ -18,13 +18,15 @@ pub mod edit;
 mod files;
 mod guard;
 pub mod jwt;
+mod outcome;
 mod password;
 pub mod scram;
 mod workers;
 
-pub use authenticator::{Access, Authenticator, Counts, Peer, Shown, Wrong};
+pub use authenticator::{Access, Authenticator, Peer, Shown};
 pub use credential_store::{CredentialStore, Secret, check_files};
 pub use guard::{AccessRecord, ClientIdentity, DeliveryFilter, Entrance, Guard, ReadFilter, Serial, Serials, denial};
+pub use outcome::{Counts, Wrong};
 pub use password::{hash_password, is_password_hash, verify_password};
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Files, passwords, tokens and the door, without a network.
 
-use super::authenticator::{Authenticator, Peer, Shown, Wrong};
+use super::authenticator::{Authenticator, Peer, Shown};
 use super::credential_store::CredentialStore;
 use super::credential_store::check_files;
 use super::edit::{Edit, edit_user};
 use super::jwt::{Tokens, looks_like_token};
+use super::outcome::Wrong;
 use super::{DeliveryFilter, ReadFilter, Serials};
 use super::{hash_password, is_password_hash, verify_password};
 use crate::config::{AccessConfig, Checks, JwtConfig, from_text_with};

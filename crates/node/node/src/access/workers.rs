@@ -1,8 +1,9 @@
 //! The threads that check credentials, each with a queue of its own: users in good standing do not wait for unknown
 //! ones, and tokens for no password.
 
-use super::authenticator::{Access, Shown, Wrong};
+use super::authenticator::{Access, Shown};
 use super::hash_password;
+use super::outcome::Wrong;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tieline_access::{Identity, Origin, Waiting};

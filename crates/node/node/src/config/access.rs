@@ -1,10 +1,11 @@
 //! `[access]`: where users and roles are, and what each session may take.
 
+use super::identity::{OidcConfig, ProxyConfig, read_oidc, read_proxy};
 use super::parse;
 use super::reader::{Document, Section, read_text};
 use super::settings::{
-    ACCESS_BYTES_PER_S, ACCESS_JWT_LEEWAY, ACCESS_LOOPBACK, ACCESS_MESSAGES_PER_S, ACCESS_PASSWORD_LENGTH_MIN,
-    ACCESS_SUBSCRIPTIONS_MAX, ACCESS_USER_SESSIONS_MAX,
+    ACCESS_BYTES_PER_S, ACCESS_JWT_LEEWAY, ACCESS_LOGIN_IDLE, ACCESS_LOGIN_MAX, ACCESS_LOOPBACK, ACCESS_MESSAGES_PER_S,
+    ACCESS_PASSWORD_LENGTH_MIN, ACCESS_SUBSCRIPTIONS_MAX, ACCESS_USER_SESSIONS_MAX,
 };
 use super::{Checks, ConfigError, Findings};
 use std::fmt;
@@ -30,6 +31,14 @@ pub struct AccessConfig {
     pub jwt: Option<JwtConfig>,
     /// Certificates that name users.
     pub certificates: Option<CertificateConfig>,
+    /// How long a login at the console holds without a request.
+    pub login_idle: Duration,
+    /// How long it holds at most.
+    pub login_max: Duration,
+    /// The identity provider.
+    pub oidc: Option<OidcConfig>,
+    /// Proxies that say who asks.
+    pub proxy: Option<ProxyConfig>,
 }
 
 /// `[access.jwt]`.
@@ -101,6 +110,10 @@ impl Default for AccessConfig {
             limits: Limits { user_sessions_max: ACCESS_USER_SESSIONS_MAX.default, ..Limits::default() },
             jwt: None,
             certificates: None,
+            login_idle: ACCESS_LOGIN_IDLE.default,
+            login_max: ACCESS_LOGIN_MAX.default,
+            oidc: None,
+            proxy: None,
         }
     }
 }
@@ -109,7 +122,11 @@ impl AccessConfig {
     /// Whether there is any way to show who one is.
     #[must_use]
     pub const fn is_configured(&self) -> bool {
-        self.users.is_some() || self.jwt.is_some() || self.certificates.is_some()
+        self.users.is_some()
+            || self.jwt.is_some()
+            || self.certificates.is_some()
+            || self.oidc.is_some()
+            || self.proxy.is_some()
     }
 
     /// Whether peers must show who they are at an address.
@@ -168,6 +185,10 @@ fn read_keys(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Acces
         },
         jwt: None,
         certificates: None,
+        login_idle: ACCESS_LOGIN_IDLE.read(&mut s, doc),
+        login_max: ACCESS_LOGIN_MAX.read(&mut s, doc),
+        oidc: None,
+        proxy: None,
     };
     let has_certificates = s.has("certificates");
     let certificates = s.section(doc, "certificates");
@@ -178,6 +199,16 @@ fn read_keys(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Acces
     let jwt = s.section(doc, "jwt");
     if has_jwt {
         config.jwt = read_jwt(jwt, doc, folder);
+    }
+    let has_oidc = s.has("oidc");
+    let oidc = s.section(doc, "oidc");
+    if has_oidc {
+        config.oidc = read_oidc(oidc, doc, folder);
+    }
+    let has_proxy = s.has("proxy");
+    let proxy = s.section(doc, "proxy");
+    if has_proxy {
+        config.proxy = read_proxy(proxy, doc);
     }
     if config.loopback_closed && !config.is_configured() {
         let (found, expected) = (

@@ -60,8 +60,14 @@ pub const ACCESS_MESSAGES_PER_S: Count = Count::new("messages_per_s", 0, 0, 10_0
 pub const ACCESS_BYTES_PER_S: Size = Size::new("bytes_per_s", 0, 0, 2 << 30);
 /// `access.subscriptions_max`.
 pub const ACCESS_SUBSCRIPTIONS_MAX: Count = Count::new("subscriptions_max", 0, 0, 1_000_000);
+/// `access.login_idle`.
+pub const ACCESS_LOGIN_IDLE: Span = Span::new("login_idle", 1_800_000, 60_000, 604_800_000);
+/// `access.login_max`.
+pub const ACCESS_LOGIN_MAX: Span = Span::new("login_max", 43_200_000, 60_000, 2_592_000_000);
 /// `access.jwt.leeway`.
 pub const ACCESS_JWT_LEEWAY: Span = Span::new("leeway", 60_000, 0, 3_600_000);
+/// `access.oidc.timeout`.
+pub const ACCESS_OIDC_TIMEOUT: Span = Span::new("timeout", 5000, 1000, 60_000);
 /// `audit.file_bytes_max`.
 pub const AUDIT_FILE_BYTES_MAX: Size = Size::new("file_bytes_max", 16 << 20, 64 << 10, 256 << 20);
 /// `audit.file_age_max`.

@@ -1,43 +1,43 @@
 //! Authentication and authorization of HTTP requests.
 //!
-//! A request shows a user by `Authorization: Basic`, a token by `Authorization: Bearer`, or the cookie that `/login`
-//! gave. Rights are looked up for each request, so that a change holds from the next one on.
+//! A request shows a user by `Authorization: Basic`, a token by `Authorization: Bearer`, the cookie that `/login` gave, or
+//! what a trusted proxy says. Rights are looked up for each request, so that a change holds from the next one on.
+//!
+//! A browser sends cookies, and what a proxy makes of its own cookies, by itself. So a request with them that changes
+//! something must say that a page of this node made it.
 
 use super::App;
-use super::authorization::{Authenticated, Authorized, Visitor};
+use super::authorization::{Authenticated, Authorized};
 use super::body::Answer;
 use super::history_edits::EDITS;
-use super::logins::{LOGIN_HOLDS, LoginEnd, Logins};
+use super::identity::Identities;
+use super::identity::browser::{known_elsewhere, refusal_page};
+use super::identity::proxy::Named;
+use super::logins::{LoginEnd, Logins, TOKEN_PREFIX};
 use super::problem::Problem;
 use crate::access::jwt::looks_like_token;
 use crate::access::{Entrance, Peer, ReadFilter, Shown, Wrong, denial};
-use axum::Extension;
+use crate::config::{AccessConfig, ProxyConfig};
 use axum::body::Body;
-use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Request, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tieline_access::{Identity, Names, Policy, Reach, Rules, Verb};
 use tieline_core::{Filter, Instant};
 use tieline_net::tls::ShownCertificate;
-use tieline_service::http::openapi::{Input, Operation, Schemas};
-use tieline_service::http::parameters::form;
 use tieline_service::http::places::Slot;
 
 /// The cookie's name.
 pub(super) const COOKIE: &str = "tieline";
-/// Bytes of what a login sends.
-pub(super) const FORM_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of the view that a login leads back to.
-const PLACE_BYTES_MAX: usize = 4096;
+/// The same over TLS: a page of another host cannot set it.
+const SECURE_COOKIE: &str = "__Host-tieline";
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -138,54 +138,158 @@ impl Known {
 /// Lets requests in.
 #[derive(Clone)]
 pub struct HttpAuthentication {
-    entrance: Entrance,
-    logins: Logins,
-    app: App,
+    pub(super) entrance: Entrance,
+    pub(super) app: App,
 }
 
+/// By what a caller is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    /// What programs send.
+    Shown,
+    /// What browsers send by themselves.
+    Ambient,
+}
+
+/// A caller, and by what it is known.
+type Found = (Identity, Option<LoginEnd>, Means);
+
 impl HttpAuthentication {
-    /// Nobody has logged in yet.
+    /// Lets requests of a node in.
     #[must_use]
-    pub fn new(entrance: Entrance, app: App) -> Self {
-        Self { entrance, logins: Logins::default(), app }
+    pub const fn new(entrance: Entrance, app: App) -> Self {
+        Self { entrance, app }
+    }
+
+    /// The identity provider; none where there is none, or nobody has to log in.
+    pub(super) fn identities(&self) -> Option<&Arc<Identities>> {
+        self.entrance.authenticator().and(self.app.identities.as_ref())
+    }
+
+    /// The logins.
+    pub(super) const fn logins(&self) -> &Logins {
+        &self.app.logins
+    }
+
+    /// The proxies that say who asks.
+    pub(super) fn proxy(&self) -> Option<&ProxyConfig> {
+        self.config()?.proxy.as_ref()
+    }
+
+    /// Who may do what at present; none where nobody has to log in.
+    pub(super) fn policy(&self) -> Option<Arc<Policy>> {
+        self.entrance.policy()
+    }
+
+    fn config(&self) -> Option<&AccessConfig> {
+        self.entrance.authenticator().map(crate::access::Authenticator::config)
+    }
+
+    pub(super) fn is_secure(&self) -> bool {
+        self.app.has_tls || self.identities().is_some_and(|identities| identities.is_secure())
+    }
+
+    pub(super) fn cookie_name(&self) -> &'static str {
+        if self.is_secure() { SECURE_COOKIE } else { COOKIE }
     }
 
     /// Who asks. A certificate says so where nothing else does.
-    async fn caller(
-        &self,
-        headers: &HeaderMap,
-        peer: IpAddr,
-        certificate: Option<&ShownCertificate>,
-    ) -> Result<Caller, Wrong> {
-        let Entrance::Guarded(authenticator) = &self.entrance else { return Ok(Caller::Everyone) };
+    async fn caller(&self, request: &Asking<'_>) -> Result<(Caller, Means), Wrong> {
+        let Entrance::Guarded(authenticator) = &self.entrance else { return Ok((Caller::Everyone, Means::Shown)) };
         let now = || self.app.about.clock.now().mono;
-        let (identity, login) = match shown(headers) {
-            Some(shown) => {
-                let (answer, checked) = tokio::sync::oneshot::channel();
-                authenticator
-                    .ask(Peer { address: peer, client: None }, shown, move |checked| drop(answer.send(checked)));
-                (checked.await.unwrap_or(Err(Wrong::Busy))?, None)
-            }
-            None => match cookie(headers).and_then(|token| self.logins.find(token, now())) {
-                Some((identity, login)) => (identity, Some(login)),
-                None => match certificate.and_then(|shown| authenticator.know_certificate(None, shown)) {
-                    Some(known) => (known?, None),
-                    None => return Ok(Caller::Unauthenticated),
-                },
-            },
+        let Some((identity, login, means)) = self.found(authenticator, request).await? else {
+            return Ok((Caller::Unauthenticated, Means::Shown));
         };
         if identity.expires.is_some_and(|until| until <= now()) {
-            return Ok(Caller::Unauthenticated);
+            return Ok((Caller::Unauthenticated, means));
         }
         let policy = authenticator.policy();
-        Ok(match rules_of(&policy, &identity) {
+        let caller = match rules_of(&policy, &identity) {
             Some(rules) => Caller::User(Arc::new(Known { identity, rules, login })),
             None => Caller::Unauthenticated,
-        })
+        };
+        Ok((caller, means))
+    }
+
+    async fn found(
+        &self,
+        authenticator: &crate::access::Authenticator,
+        request: &Asking<'_>,
+    ) -> Result<Option<Found>, Wrong> {
+        let now = self.app.about.clock.now().mono;
+        let Asking { headers, peer, certificate, named } = request;
+        if let Some(token) = login_token(headers) {
+            let wrong = || Wrong::Refused("a login that is over".to_owned());
+            let (identity, login) = self.logins().find(token, now).ok_or_else(wrong)?;
+            return Ok(Some((identity, Some(login), Means::Shown)));
+        }
+        if let Some(shown) = shown(headers) {
+            let (answer, checked) = tokio::sync::oneshot::channel();
+            let peer = Peer { address: *peer, client: None };
+            authenticator.ask(peer, shown, move |checked| drop(answer.send(checked)));
+            return Ok(Some((checked.await.unwrap_or(Err(Wrong::Busy))?, None, Means::Shown)));
+        }
+        let login = cookie_named(headers, self.cookie_name()).and_then(|token| self.logins().find(token, now));
+        if let Some((identity, login)) = login {
+            return Ok(Some((identity, Some(login), Means::Ambient)));
+        }
+        if let (Some(named), Some(config)) = (named, self.proxy()) {
+            let roles = config.roles.roles(&named.user, &named.groups);
+            let identity = roles.map_err(|fault| fault.to_string());
+            let identity = identity.and_then(|roles| known_elsewhere(&named.user, &roles)).map_err(Wrong::Refused)?;
+            return Ok(Some((identity, None, Means::Ambient)));
+        }
+        let known = certificate.and_then(|shown| authenticator.know_certificate(None, shown));
+        Ok(known.transpose()?.map(|identity| (identity, None, Means::Shown)))
+    }
+
+    /// Writes a refusal down, or counts it with others.
+    pub(super) async fn note_refused(&self, peer: SocketAddr, word: &'static str, detail: String) {
+        let who = format!("http {peer}");
+        let note = move |bus: &mut crate::bus::Bus, now| {
+            bus.note_refused(peer.ip(), denial(now, &who, "login_refused", "", "", word, detail));
+        };
+        // A node that is ending writes nothing down.
+        let _ = self.app.bus.call(note).await;
     }
 }
 
-fn rules_of(policy: &Policy, identity: &Identity) -> Option<Arc<Rules>> {
+/// What is looked at of a request.
+struct Asking<'a> {
+    headers: &'a HeaderMap,
+    peer: IpAddr,
+    certificate: Option<&'a ShownCertificate>,
+    named: Option<&'a Named>,
+}
+
+/// Writes a record about access down.
+pub(super) async fn note(
+    authentication: &HttpAuthentication,
+    who: String,
+    phase: &'static str,
+    reason: &'static str,
+    detail: String,
+) {
+    let note = move |bus: &mut crate::bus::Bus, now| {
+        bus.note_access(denial(now, &who, phase, "", "", reason, detail));
+    };
+    // A node that is ending writes nothing down.
+    let _ = authentication.app.bus.call(note).await;
+}
+
+/// The token of a login that a program has.
+pub(super) fn login_token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, rest) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    Some(rest.trim()).filter(|token| scheme.eq_ignore_ascii_case("bearer") && token.starts_with(TOKEN_PREFIX))
+}
+
+/// Whether a request that changes something says that it is of a page of this node. A foreign `Origin` was refused before.
+fn is_own_page(method: &Method, headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    method.is_safe() || headers.contains_key(header::ORIGIN) || site == Some(b"same-origin")
+}
+
+pub(super) fn rules_of(policy: &Policy, identity: &Identity) -> Option<Arc<Rules>> {
     let roles = policy.roles_of(identity).ok()?;
     let rules = policy.compile(roles.iter().map(|role| &**role));
     (!rules.rules().is_empty()).then(|| Arc::new(rules))
@@ -206,7 +310,7 @@ fn shown(headers: &HeaderMap) -> Option<Shown> {
     Some(of_password(user, password))
 }
 
-fn of_password(user: &str, password: &str) -> Shown {
+pub(super) fn of_password(user: &str, password: &str) -> Shown {
     let user = user.to_owned();
     match looks_like_token(password.as_bytes()) {
         true => Shown::Token { user: Some(user), token: password.as_bytes().to_vec() },
@@ -214,11 +318,12 @@ fn of_password(user: &str, password: &str) -> Shown {
     }
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+/// The value of a cookie.
+pub(super) fn cookie_named<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|text| text.split(';')).find_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == COOKIE).then_some(value)
+        (name == wanted).then_some(value)
     })
 }
 
@@ -231,17 +336,40 @@ pub async fn authenticate(
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     let peer = peer.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
     let path = request.uri().path();
-    if path == "/login" || path == "/logout" {
+    if matches!(path, "/login" | "/logout" | "/login/provider" | "/login/callback" | "/login/provider-logout")
+        || path.starts_with("/v1/login/")
+    {
         return next.run(request).await;
     }
     let is_api = path.starts_with("/v1/") || path == "/metrics";
     let certificate = request.extensions().get::<Arc<ShownCertificate>>().map(Arc::clone);
-    let caller = match authentication.caller(request.headers(), peer.ip(), certificate.as_deref()).await {
-        Ok(caller) => caller,
+    let named = request.extensions().get::<Named>().cloned();
+    let asking = Asking {
+        headers: request.headers(),
+        peer: peer.ip(),
+        certificate: certificate.as_deref(),
+        named: named.as_ref(),
+    };
+    let (caller, means) = match authentication.caller(&asking).await {
+        Ok(found) => found,
+        // Where a page is asked for, a person reads the answer.
+        Err(Wrong::Refused(why)) if named.is_some() => {
+            authentication.note_refused(peer, "proxy", why).await;
+            let words = "None of your groups has a role here. Ask the administrator of this node.";
+            return match is_api {
+                true => Problem::new(StatusCode::FORBIDDEN, words).into_response(),
+                false => refusal_page(StatusCode::FORBIDDEN, words),
+            };
+        }
         // A browser shows a certificate by itself: who it belongs to may still log in.
-        Err(Wrong::Refused(_)) if !is_api && certificate.is_some() => Caller::Unauthenticated,
+        Err(Wrong::Refused(_)) if !is_api && certificate.is_some() => (Caller::Unauthenticated, Means::Shown),
         Err(why) => return turned_away(&authentication, peer, &why).await,
     };
+    if means == Means::Ambient && !is_own_page(request.method(), request.headers()) {
+        let detail =
+            "a request by a login of a browser that changes something, expected the header Origin of this node";
+        return Problem::new(StatusCode::FORBIDDEN, detail).into_response();
+    }
     if let (Caller::Everyone | Caller::User(_), Some(slot)) = (&caller, request.extensions().get::<Slot>()) {
         // Where there is no place, it is given what the reserve is for.
         let _ = slot.admit();
@@ -262,7 +390,7 @@ pub(super) fn ask_who(headers: &HeaderMap) -> Response {
     response
 }
 
-async fn turned_away(authentication: &HttpAuthentication, peer: SocketAddr, why: &Wrong) -> Response {
+pub(super) async fn turned_away(authentication: &HttpAuthentication, peer: SocketAddr, why: &Wrong) -> Response {
     let (status, words) = match why {
         Wrong::Refused(_) => {
             (StatusCode::UNAUTHORIZED, "the user, the password, the token or the certificate is wrong")
@@ -274,148 +402,8 @@ async fn turned_away(authentication: &HttpAuthentication, peer: SocketAddr, why:
         Wrong::Refused(detail) => detail.clone(),
         Wrong::TooOften | Wrong::Busy => String::new(),
     };
-    let (who, word) = (format!("http {peer}"), why.word());
-    let note = move |bus: &mut crate::bus::Bus, now| {
-        bus.note_refused(peer.ip(), denial(now, &who, "login_refused", "", "", word, detail));
-    };
-    // A node that is ending writes nothing down.
-    let _ = authentication.app.bus.call(note).await;
+    authentication.note_refused(peer, why.word(), detail).await;
     Problem::new(status, words).into_response()
-}
-
-/// Where a login goes on: the parameter `to` of the page, and nothing else of its query.
-pub struct GoesOn(String);
-
-impl<S: Send + Sync> FromRequestParts<S> for GoesOn {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(member(parts.uri.query().unwrap_or_default(), "to")))
-    }
-}
-
-impl Input for GoesOn {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.parameter(serde_json::json!({
-            "name": "to",
-            "in": "query",
-            "description": "The console's view to go on with, as the part of its address from # on",
-            "required": false,
-            "schema": { "type": "string" },
-        }));
-    }
-}
-
-/// The page that asks who one is.
-pub async fn login_page(_: Visitor, GoesOn(to): GoesOn) -> Response {
-    page(StatusCode::OK, "", "", &to)
-}
-
-/// The page with what is wrong, and what was typed.
-fn page(status: StatusCode, words: &str, user: &str, to: &str) -> Response {
-    let (user, to) = (escaped(user), escaped(place(to).unwrap_or_default()));
-    let focus = if user.is_empty() { ["autofocus", ""] } else { ["", "autofocus"] };
-    let text = include_str!("login.html").replace("{words}", words).replace("{focus-user}", focus[0]);
-    let text = text.replace("{focus-password}", focus[1]).replace("{to}", &to).replace("{user}", &user);
-    let kind = HeaderValue::from_static("text/html; charset=utf-8");
-    let store = HeaderValue::from_static("no-store");
-    (status, [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, store)], text).into_response()
-}
-
-/// A member of a form; empty where it has none of that name.
-fn member(text: &str, name: &str) -> String {
-    form(text).find(|(known, _)| known == name).map(|(_, value)| value).unwrap_or_default()
-}
-
-/// A view of the console, as the part of its address behind `#`; none for anything else, so that a login leads nowhere
-/// but to this node.
-fn place(to: &str) -> Option<&str> {
-    let is_plain = to.len() <= PLACE_BYTES_MAX && to.bytes().all(|byte| byte.is_ascii_graphic());
-    Some(to).filter(|to| to.starts_with("#/") && is_plain)
-}
-
-fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;").replace('\'', "&#39;")
-}
-
-/// What the page sends.
-#[derive(JsonSchema)]
-#[schemars(inline)]
-pub struct Login {
-    user: String,
-    password: String,
-    #[schemars(default)]
-    to: String,
-}
-
-impl<S: Send + Sync> FromRequest<S> for Login {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let body = super::body::whole(request, state).await?;
-        let text = std::str::from_utf8(&body).unwrap_or_default();
-        Ok(Self { user: member(text, "user"), password: member(text, "password"), to: member(text, "to") })
-    }
-}
-
-impl Input for Login {
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.body("application/x-www-form-urlencoded", schemas.read::<Self>());
-        operation.body_may_fail();
-    }
-}
-
-/// Takes what the page sends; a cookie comes back.
-pub async fn login(
-    _: Visitor,
-    Extension(authentication): Extension<HttpAuthentication>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Login { user, password, to }: Login,
-) -> Response {
-    let Entrance::Guarded(authenticator) = &authentication.entrance else { return Redirect::to("/").into_response() };
-    let (answer, checked) = tokio::sync::oneshot::channel();
-    let from = Peer { address: peer.ip(), client: None };
-    authenticator.ask(from, of_password(&user, &password), move |checked| drop(answer.send(checked)));
-    match checked.await.unwrap_or(Err(Wrong::Busy)) {
-        Ok(identity) if rules_of(&authenticator.policy(), &identity).is_some() => {
-            let Some(token) = authentication.logins.keep(identity, authentication.app.about.clock.now().mono) else {
-                return Problem::unavailable("too many are logged in").into_response();
-            };
-            let secure = if authentication.app.has_tls { "; Secure" } else { "" };
-            let cookie = format!(
-                "{COOKIE}={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
-                LOGIN_HOLDS.as_secs()
-            );
-            let to = format!("/{}", place(&to).unwrap_or_default());
-            ([(header::SET_COOKIE, cookie)], Redirect::to(&to)).into_response()
-        }
-        Ok(_) => {
-            page(StatusCode::FORBIDDEN, "This user has no role: ask who looks after the node's users.", &user, &to)
-        }
-        Err(why) => {
-            let _ = turned_away(&authentication, peer, &why).await;
-            let words = match why {
-                Wrong::Refused(_) => "The user or the password is wrong.",
-                Wrong::TooOften => "Too many attempts have failed. Try again in a while.",
-                Wrong::Busy => "Too many wait to be checked. Try again.",
-            };
-            page(StatusCode::UNAUTHORIZED, words, &user, &to)
-        }
-    }
-}
-
-/// Forgets a login.
-pub async fn logout(
-    _: Visitor,
-    Extension(authentication): Extension<HttpAuthentication>,
-    headers: HeaderMap,
-) -> Response {
-    if let Some(token) = cookie(&headers) {
-        authentication.logins.forget(token);
-    }
-    let gone = format!("{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
-    ([(header::SET_COOKIE, gone)], Redirect::to("/login")).into_response()
 }
 
 /// The caller.
@@ -465,34 +453,4 @@ pub async fn me(authenticated: Authenticated) -> Answer<Me> {
     };
     let login = matches!(&caller, Caller::User(known) if known.login.is_some());
     Answer(Me { user: caller.user().map(str::to_owned), roles, login, may })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check_place(to: &str, expect: Option<&str>) {
-        assert_eq!(place(to), expect, "{to}");
-    }
-
-    #[test]
-    fn a_login_leads_back_into_the_console_and_nowhere_else() {
-        check_place("#/topics?point=a/b", Some("#/topics?point=a/b"));
-        for wrong in
-            ["", "//evil.example", "https://evil.example", "/v1/topics", "#", "#/a\r\nSet-Cookie: x", "#/\u{e4}"]
-        {
-            check_place(wrong, None);
-        }
-        check_place(&format!("#/{}", "a".repeat(PLACE_BYTES_MAX)), None);
-    }
-
-    #[tokio::test]
-    async fn a_failed_login_keeps_the_user_and_the_place() {
-        let response = page(StatusCode::UNAUTHORIZED, "wrong", "anna\"><script>", "#/topics?point=\"x");
-        let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
-        let text = std::str::from_utf8(&bytes).unwrap();
-        assert!(text.contains("value=\"anna&quot;&gt;&lt;script&gt;\""), "{text}");
-        assert!(text.contains("value=\"#/topics?point=&quot;x\""), "{text}");
-        assert!(!text.contains("{user}") && !text.contains("{focus"), "{text}");
-    }
 }

@@ -453,6 +453,11 @@ fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
         u8::from(counts.files_bad),
     );
     e.counter("tieline_access_reloads_total", "Times that changed files were loaded.", counts.reloads);
+    let logins = app.logins.count(app.about.clock.now().mono);
+    e.gauge("tieline_access_logins", "Logins at the console and of the command line.", logins);
+    if let Some(identities) = &app.identities {
+        identities.expose(e);
+    }
     let Some(AccessSeen { stats, denials, .. }) = &seen.access else { return };
     let denials = denials.iter().map(|(verb, count)| (verb.word(), *count));
     e.labelled(("tieline_denials_total", "Actions denied to users, by verb.", "counter"), "verb", denials);

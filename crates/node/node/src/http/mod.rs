@@ -29,9 +29,11 @@ mod history_import;
 mod history_states;
 mod history_stats;
 mod history_tail;
+mod identity;
 mod instant;
 mod joining;
 mod locks;
+mod login;
 mod logins;
 mod metrics;
 mod pieces;
@@ -52,6 +54,8 @@ mod wrong_port;
 pub use cluster::serve_standby;
 pub use history_edits::{history_edit_of, shown_history_edit};
 pub use history_stats::shown_history_stats;
+pub(crate) use identity::Identities;
+pub(crate) use logins::Logins;
 pub use routes::openapi;
 pub(crate) use status::state_of;
 
@@ -105,6 +109,10 @@ pub struct App {
     pub joining: Option<Arc<Joining>>,
     /// Where users are checked, be it here or at MQTT alone.
     pub authenticator: Option<Authenticator>,
+    /// The identity provider; none where there is none.
+    pub identities: Option<Arc<Identities>>,
+    /// Logins at the console and of the command line.
+    pub logins: Logins,
 }
 
 /// Who this node is, and what it counts beside the bus.
@@ -154,10 +162,12 @@ fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
     let authentication = access::HttpAuthentication::new(app.entrance.clone(), app.clone());
     authorization::with_node(routes::routes(), app)
         .layer(axum::middleware::from_fn_with_state(authentication.clone(), access::authenticate))
-        .layer(Extension(authentication))
+        .layer(Extension(authentication.clone()))
         .layer(axum::middleware::from_fn_with_state(compress::Readers::default(), compress::compress))
         .layer(axum::middleware::from_fn_with_state(guard, guard::guard))
         .layer(axum::middleware::from_fn_with_state(proxies, forwarded::forwarded))
+        // It looks at the address of the connection, before that of the client stands in its place.
+        .layer(axum::middleware::from_fn_with_state(authentication, identity::proxy::named))
 }
 
 /// Serves until the future is dropped.

@@ -7,8 +7,8 @@ use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
     access, backups, clock, cluster, command, console, control, derived, devices, history, history_compaction,
-    history_deletion, history_edits, history_import, history_states, history_stats, history_tail, joining, locks,
-    metrics, reload, sessions, sites, status, topics, trace, values,
+    history_deletion, history_edits, history_import, history_states, history_stats, history_tail, identity, joining,
+    locks, login, metrics, reload, sessions, sites, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_fabric(of_locks(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes)))))))))
+    of_identity(of_login(of_fabric(of_locks(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes))))))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -364,23 +364,82 @@ fn of_login(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("me", "Get the user of this request, with roles and rights")
                 .says(200, "The user; null if no users are configured"),
         )
-        .get("/login", access::login_page, Op::new("loginPage", "Get the login page").page(200, "The page"))
+        .get("/login", login::login_page, Op::new("loginPage", "Get the login page").page(200, "The page"))
         .post_at_most(
-            access::FORM_BYTES_MAX,
+            login::FORM_BYTES_MAX,
             "/login",
-            access::login,
+            login::login,
             Op::new("login", "Log in with a form. The answer sets a cookie")
                 .says(303, "Logged in")
                 .page(401, "The login page: the user or the password is wrong, or cannot be checked now")
                 .page(403, "The login page: the user has no role, or the request comes from a foreign page"),
         )
-        .post("/logout", access::logout, Op::new("logout", "Log out").says(303, "Logged out"))
+        .post("/logout", login::logout, Op::new("logout", "Log out").says(200, "Logged out").says(303, "Logged out"))
 }
 
-const LIVE: &str = "The stream begins with the last values, in several events. Changes follow, conflated by topic, at most ten events a \
-    second (event: update, LiveUpdate). Each second there is an event with the time of the node: if there is none for some \
-    seconds, the values are old (event: beat, LiveBeat). With group, there are counts of values by quality, of all topics and of \
-    each group, when they change (event: counts, LiveCounts).";
+/// Of logins by an identity provider.
+fn of_identity(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get(
+            "/login/provider",
+            identity::browser::begin,
+            Op::new("beginLogin", "Log in at the identity provider").says(303, "The address of the provider"),
+        )
+        .get(
+            "/login/callback",
+            identity::browser::callback,
+            Op::new("endLogin", "Come back from the identity provider. The answer sets a cookie")
+                .says(303, "Logged in")
+                .page(400, "The login was not begun by this browser, was used before, or is over")
+                .page(401, "The ID token is not valid")
+                .page(403, "The provider refuses, or no group of the person has a role")
+                .page(502, "The answer of the provider cannot be used")
+                .page(503, "The provider does not answer"),
+        )
+        .post_at_most(
+            identity::browser::LOGOUT_BYTES_MAX,
+            "/login/provider-logout",
+            identity::browser::provider_logout,
+            Op::new("providerLogout", "End the logins of a session that the identity provider has ended")
+                .says(200, "Ended")
+                .problem(400, "The logout token is not valid")
+                .problem(404, "The node has no identity provider"),
+        )
+        .post_at_most(
+            identity::device::DEVICE_BYTES_MAX,
+            "/v1/logins/end",
+            login::end_logins,
+            Op::new("endLogins", "End the logins of a user at the console and of the command line")
+                .about("Needs admin on $access/logins. The audit log gets a record. MQTT sessions go on."),
+        )
+        .post_at_most(
+            identity::device::DEVICE_BYTES_MAX,
+            "/v1/login/device",
+            identity::device::begin,
+            Op::new("beginDeviceLogin", "Begin a login that a person confirms at the identity provider (RFC 8628)")
+                .problem(409, NO_PROVIDER)
+                .problem(429, "Too many logins wait to be confirmed")
+                .problem(502, "The answer of the provider cannot be used"),
+        )
+        .post_at_most(
+            identity::device::DEVICE_BYTES_MAX,
+            "/v1/login/device/token",
+            identity::device::token,
+            Op::new("deviceToken", "Get the token of a login, once the person has confirmed it")
+                .problem(
+                    403,
+                    "The person or the provider refuses, or no group of the person has a role; or a foreign page asked",
+                )
+                .problem(404, "The login is over, or was never begun")
+                .problem(409, NO_PROVIDER)
+                .problem(502, "The answer of the provider cannot be used"),
+        )
+}
+
+const NO_PROVIDER: &str = "The node has no identity provider";
+const LIVE: &str = "The stream begins with the last values, in several events. Changes follow, conflated by topic, at most ten events a second (event: update, LiveUpdate). \
+    Each second there is an event with the time of the node: if there is none for some seconds, the values are old (event: beat, LiveBeat). With group, \
+    there are counts of values by quality, of all topics and of each group, when they change (event: counts, LiveCounts).";
 const STATES: &str = "A value counts from its sample until the next one, the last value until the end. After a sample of bad quality the \
     value is unknown.";
 const TAIL: &str = "Samples of the past are sent in the order of time, up to 1,000,000. Then there is the event live, then each new sample in \
@@ -430,10 +489,9 @@ pub fn openapi() -> &'static str {
     &TEXT
 }
 
-const DESCRIPTION: &str = "Topics, devices, history and commands of one node. Times are RFC 3339 in UTC. Errors are \
-    application/problem+json (RFC 9457), except refused commands, which say so themselves. Where access is guarded \
-    (docs/access.md), requests show a user by Basic, a token by Bearer, or the cookie of /login; 401 is answered to \
-    unauthenticated requests and 403 to users who may not.";
+const DESCRIPTION: &str = "Topics, devices, history and commands of one node. Times are RFC 3339 in UTC. Errors are application/problem+json (RFC 9457), except \
+    refused commands, which say so themselves. Where access is guarded (docs/access.md), requests show a user by Basic, a token by Bearer, \
+    or the cookie of /login; 401 is answered to unauthenticated requests and 403 to users who may not.";
 
 #[cfg(test)]
 mod tests {
