@@ -150,6 +150,7 @@ impl Node {
             field: Arc::clone(&field_counters),
             http: Places::new(config.http.limits),
             recalls: Default::default(),
+            requests: Default::default(),
             tails: Default::default(),
             health: Default::default(),
             mqtt: mqtt_counters,

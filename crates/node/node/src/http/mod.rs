@@ -17,7 +17,9 @@ mod console;
 mod control;
 mod databases;
 mod derived;
+mod device_metrics;
 mod devices;
+mod durations;
 mod edge;
 mod field;
 mod forwarded;
@@ -55,6 +57,7 @@ pub use history_stats::shown_history_stats;
 pub use routes::openapi;
 pub(crate) use status::state_of;
 
+use self::durations::RequestDurations;
 use self::recalls::Recalls;
 use self::status::KnownHealth;
 use crate::access::{Authenticator, Entrance};
@@ -132,6 +135,8 @@ pub struct About {
     pub tails: Recalls,
     /// Answers from history that are under way.
     pub recalls: Recalls,
+    /// How long requests take.
+    pub requests: RequestDurations,
     /// What health said last.
     pub health: KnownHealth,
     /// Sockets of MQTT.
@@ -152,12 +157,14 @@ pub struct About {
 
 fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
     let authentication = access::HttpAuthentication::new(app.entrance.clone(), app.clone());
+    let requests = app.about.requests.clone();
     authorization::with_node(routes::routes(), app)
         .layer(axum::middleware::from_fn_with_state(authentication.clone(), access::authenticate))
         .layer(Extension(authentication))
         .layer(axum::middleware::from_fn_with_state(compress::Readers::default(), compress::compress))
         .layer(axum::middleware::from_fn_with_state(guard, guard::guard))
         .layer(axum::middleware::from_fn_with_state(proxies, forwarded::forwarded))
+        .layer(axum::middleware::from_fn_with_state(requests, durations::measure))
 }
 
 /// Serves until the future is dropped.

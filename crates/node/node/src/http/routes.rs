@@ -6,9 +6,9 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, cluster, command, console, control, derived, devices, history, history_compaction,
-    history_deletion, history_edits, history_import, history_states, history_stats, history_tail, joining, locks,
-    metrics, reload, sessions, sites, status, topics, trace, values,
+    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, history,
+    history_compaction, history_deletion, history_edits, history_import, history_states, history_stats, history_tail,
+    joining, locks, metrics, reload, sessions, sites, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -18,7 +18,8 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_login(of_fabric(of_locks(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes)))))))))
+    let routes = of_devices(of_edits(of_history(of_topics(routes))));
+    of_login(of_fabric(of_locks(of_monitoring(of_node(of_control(routes))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -285,10 +286,23 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             .problem(409, "The clock of the node and the time in the body differ; detail has both"),
         )
         .get("/v1/openapi.json", document, Op::new("openapi", "Get this document").says(200, "OpenAPI 3.1"))
+}
+
+/// What watches a node.
+fn of_monitoring(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
         .get(
             "/metrics",
             metrics::metrics,
-            Op::new("metrics", "Get metrics in the text format of Prometheus").says(200, "Exposition format 0.0.4"),
+            Op::new("metrics", "Get metrics in the text format of Prometheus")
+                .says(200, "Exposition format 0.0.4, or OpenMetrics 1.0 where Accept prefers it"),
+        )
+        .get(
+            "/metrics/device",
+            device_metrics::metrics,
+            Op::new("deviceMetrics", "Get metrics of one device in the text format of Prometheus")
+                .says(200, "Exposition format 0.0.4, or OpenMetrics 1.0 where Accept prefers it")
+                .problem(404, "No such device"),
         )
         .get(
             "/healthz",
