@@ -254,6 +254,8 @@ def test_both_faces_have_the_same_calls():
 
 #: What the client leaves to other programs: pages of the console, operation, and calls that tieline.control and tieline.history have.
 ELSEWHERE = {
+    "/graphite/events/get_data", "/graphite/functions", "/graphite/metrics/expand", "/graphite/metrics/find", "/graphite/render",
+    "/graphite/tags/autoComplete/tags", "/graphite/tags/autoComplete/values", "/graphite/version",
     "/login", "/logout", "/metrics", "/metrics/device", "/v1/backup", "/v1/busiest", "/v1/clock", "/v1/cluster", "/v1/derived", "/v1/fabric/sites",
     "/v1/fabric/sites/revoke", "/v1/fabric/sites/token", "/v1/get", "/v1/history/compact", "/v1/history/edits",
     "/v1/history/edits/{id}/undo", "/v1/history/states", "/v1/history/stats", "/v1/join", "/v1/locks", "/v1/locks/release",

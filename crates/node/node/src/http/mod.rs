@@ -23,6 +23,7 @@ mod durations;
 mod edge;
 mod field;
 mod forwarded;
+mod graphite;
 mod history;
 mod history_compaction;
 mod history_deletion;

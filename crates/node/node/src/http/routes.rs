@@ -6,7 +6,7 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, history,
+    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, graphite, history,
     history_compaction, history_deletion, history_edits, history_import, history_states, history_stats, history_tail,
     joining, locks, metrics, reload, sessions, sites, status, topics, trace, values,
 };
@@ -19,7 +19,7 @@ use tieline_service::http::routes::Routes;
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
     let routes = of_devices(of_edits(of_history(of_topics(routes))));
-    of_login(of_fabric(of_locks(of_monitoring(of_node(of_control(routes))))))
+    of_graphite(of_login(of_fabric(of_locks(of_monitoring(of_node(of_control(routes)))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -310,6 +310,34 @@ fn of_monitoring(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("healthz", "Check the health of the node")
                 .says(200, "The node works")
                 .says(503, "Something needs attention, or the node is stopping"),
+        )
+}
+
+/// What Grafana's data source for Graphite calls.
+fn of_graphite(routes: Routes<Protected>) -> Routes<Protected> {
+    const OFF: &str = "History is off or cannot be read, or too much is under way";
+    let render = |id| Op::new(id, "Get recorded series as Graphite has them").problem(503, OFF);
+    let find = |id| Op::new(id, "List names below others as Graphite has them").problem(503, OFF);
+    let expand = |id| Op::new(id, "List names that a pattern selects as Graphite has them").problem(503, OFF);
+    routes
+        .get("/graphite/render", graphite::render::<false>, render("graphiteRender"))
+        .post("/graphite/render", graphite::render::<true>, render("graphiteRenderForm"))
+        .get("/graphite/metrics/find", graphite::find::<false>, find("graphiteFind"))
+        .post("/graphite/metrics/find", graphite::find::<true>, find("graphiteFindForm"))
+        .get("/graphite/metrics/expand", graphite::expand::<false>, expand("graphiteExpand"))
+        .post("/graphite/metrics/expand", graphite::expand::<true>, expand("graphiteExpandForm"))
+        .get("/graphite/functions", graphite::functions, Op::new("graphiteFunctions", "List functions of targets"))
+        .get("/graphite/version", graphite::version, Op::new("graphiteVersion", "Get the release of Graphite"))
+        .get("/graphite/tags/autoComplete/tags", graphite::tags, Op::new("graphiteTags", "List tags: there are none"))
+        .get(
+            "/graphite/tags/autoComplete/values",
+            graphite::tags,
+            Op::new("graphiteTagValues", "List values of a tag: there are none"),
+        )
+        .get(
+            "/graphite/events/get_data",
+            graphite::events,
+            Op::new("graphiteEvents", "List annotations of the history as events of Graphite").problem(503, OFF),
         )
 }
 
