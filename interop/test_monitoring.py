@@ -119,7 +119,9 @@ def test_each_alert_has_its_section_of_the_runbook():
 def test_every_metric_is_documented():
     documented = set(re.findall(r"\b(?:tieline|process)_\w+", (ROOT / "docs/metrics.md").read_text()))
     for file in [RULES, *DASHBOARDS]:
-        used = set(re.findall(r"\b(?:tieline|process)_\w+", file.read_text()))
+        found = re.findall(r"\b(?:tieline|process)_\w+", file.read_text())
+        # A histogram is documented by the name of its family.
+        used = {re.sub(r"_seconds_(?:bucket|sum|count)$", "_seconds", name) for name in found}
         assert used - {"tieline_build_info"} <= documented, (file.name, used - documented)
 
 

@@ -266,6 +266,34 @@ def test_first_install_runs_and_lets_nobody_in(machine):
     assert as_anna(machine, "get", "plant/volts").stdout.strip() == "230"
 
 
+def shown(machine, name):
+    return machine.run("systemctl", "show", f"--property={name}", "--value", "tieline.service").stdout.strip()
+
+
+@needs_tools
+@needs_machine
+def test_systemd_knows_how_the_node_does(machine):
+    install(machine)
+    # It takes connections as soon as `systemctl start` returns.
+    machine.run("systemctl", "restart", "tieline.service")
+    assert machine.run("tieline", "health").returncode == 0
+    assert (shown(machine, "Type"), shown(machine, "WatchdogUSec")) == ("notify", "30s")
+    assert shown(machine, "StatusText").startswith("MQTT at 127.0.0.1:1883, HTTP at 127.0.0.1:8080")
+    drop_in = machine.path("/etc/systemd/system/tieline.service.d")
+    drop_in.mkdir()
+    (drop_in / "soon.conf").write_text("[Service]\nWatchdogSec=2s\n")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", "tieline.service")
+    before = first_process(machine)
+    # A node that hangs is started again.
+    machine.run("systemctl", "kill", "--signal=STOP", "tieline.service")
+    until(lambda: shown(machine, "NRestarts") == "1" and shown(machine, "ActiveState") == "active", lambda: journal(machine), 60)
+    healthy(machine)
+    assert first_process(machine) != before
+    machine.run("systemctl", "stop", "tieline.service")
+    assert shown(machine, "Result") == "success", journal(machine)
+
+
 @needs_tools
 @needs_machine
 def test_backup_service_writes_an_archive(machine):

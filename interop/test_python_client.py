@@ -254,7 +254,10 @@ def test_both_faces_have_the_same_calls():
 
 #: What the client leaves to other programs: pages of the console, operation, and calls that tieline.control and tieline.history have.
 ELSEWHERE = {
-    "/login", "/login/callback", "/login/provider", "/login/provider-logout", "/logout", "/metrics", "/v1/backup", "/v1/busiest", "/v1/clock", "/v1/cluster", "/v1/derived", "/v1/fabric/sites",
+    "/graphite/events/get_data", "/graphite/functions", "/graphite/metrics/expand", "/graphite/metrics/find", "/graphite/render",
+    "/graphite/tags/autoComplete/tags", "/graphite/tags/autoComplete/values", "/graphite/version",
+    "/login", "/login/callback", "/login/provider", "/login/provider-logout", "/logout", "/metrics", "/metrics/device", "/v1/backup",
+    "/v1/busiest", "/v1/clock", "/v1/cluster", "/v1/derived", "/v1/fabric/sites",
     "/v1/fabric/sites/revoke", "/v1/fabric/sites/token", "/v1/get", "/v1/history/compact", "/v1/history/edits",
     "/v1/history/edits/{id}/undo", "/v1/history/states", "/v1/history/stats", "/v1/join", "/v1/locks", "/v1/locks/release",
     "/v1/login/device", "/v1/login/device/token", "/v1/logins/end", "/v1/openapi.json", "/v1/overrides", "/v1/overrides/off", "/v1/reload", "/v1/reservations", "/v1/reservations/cancel",

@@ -39,6 +39,11 @@ NODE = {
             ('sum by (instance) (rate(tieline_socket_bytes_in_total{@}[$__rate_interval]))', "{{instance}} in"),
             ('sum by (instance) (rate(tieline_socket_bytes_out_total{@}[$__rate_interval]))', "{{instance}} out"),
         ]),
+        ("Turns of the bus, acknowledgements, answers of devices, 99 of 100", "s", [
+            ('histogram_quantile(0.99, sum by (instance, le) (rate(tieline_bus_turn_seconds_bucket{@}[$__rate_interval])))', "{{instance}} turn"),
+            ('histogram_quantile(0.99, sum by (instance, le) (rate(tieline_publish_ack_seconds_bucket{@}[$__rate_interval])))', "{{instance}} acknowledgement"),
+            ('histogram_quantile(0.99, sum by (instance, le) (rate(tieline_device_response_seconds_bucket{@}[$__rate_interval])))', "{{instance}} device"),
+        ]),
         ("Commands", "ops", [('rate(tieline_commands_total{@}[$__rate_interval])', "{{instance}} {{end}}")]),
     ],
     "History": [
@@ -46,7 +51,12 @@ NODE = {
             ('rate(tieline_history_journaled_points_total{@}[$__rate_interval])', "{{instance}} in the journal"),
             ('rate(tieline_history_stored_points_total{@}[$__rate_interval])', "{{instance}} in the store"),
         ]),
-        ("Journal: time of a sync", "s", [('tieline_journal_sync_seconds{@}', "{{instance}}")]),
+        ("Journal: time of a sync, 99 of 100", "s", [
+            ('histogram_quantile(0.99, sum by (instance, le) (rate(tieline_journal_sync_seconds_bucket{@}[$__rate_interval])))', "{{instance}}"),
+        ]),
+        ("Queries: time to the first bytes, 99 of 100", "s", [
+            ('histogram_quantile(0.99, sum by (instance, le) (rate(tieline_history_query_seconds_bucket{@}[$__rate_interval])))', "{{instance}}"),
+        ]),
         ("Records that wait", "none", [
             ('tieline_history_backlog_records{@}', "{{instance}} for the store"),
             ('tieline_database_backlog_records{@}', "{{instance}} for {{database}}"),

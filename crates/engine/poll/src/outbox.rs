@@ -5,7 +5,7 @@ use crate::schedule::Heap;
 use crate::{DeviceState, Urgency};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
-use tieline_core::{DeviceId, PointId, Topic, Update, Value};
+use tieline_core::{DeviceId, Histogram, PointId, Topic, Update, Value};
 
 /// What a person may want to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +104,8 @@ pub(crate) struct Outbox {
     pub(crate) events_max: usize,
     pub(crate) heap: Heap,
     pub(crate) counts: Stats,
+    /// From a poll to the end of its answer.
+    pub(crate) responses: Histogram,
 }
 
 impl Outbox {

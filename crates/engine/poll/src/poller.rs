@@ -11,7 +11,7 @@ use crate::{
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
-use tieline_core::{DeviceId, Instant, Now, Reading, Topic, Update};
+use tieline_core::{DeviceId, Histogram, Instant, Now, Reading, Topic, Update};
 
 /// Entries of the heap beyond twice the devices that are tolerated before skipped ones are swept out.
 const HEAP_SLACK: usize = 64;
@@ -285,6 +285,12 @@ impl Poller {
     #[must_use]
     pub fn health(&self, device: DeviceId) -> Option<DeviceHealth> {
         self.devices.get(&device).map(|device| device.health())
+    }
+
+    /// How long devices took to answer polls.
+    #[must_use]
+    pub const fn responses(&self) -> &Histogram {
+        &self.out.responses
     }
 
     /// Sizes and counts.

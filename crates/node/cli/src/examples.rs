@@ -129,7 +129,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline discover bacnet --bbmd 10.1.2.9 --instances 1000-1999 --devices-only",
         ],
     ),
-    ("metrics", &["tieline metrics | grep tieline_device"]),
+    ("metrics", &["tieline metrics | grep tieline_device", "tieline metrics --device demo/feeder1/relay"]),
     ("top", &["tieline top", "tieline top --once --json"]),
     (
         "trace",

@@ -297,7 +297,7 @@ impl<S: Storage> JournalThread<S> {
             status.journal_kept_bytes = self.journal.kept_bytes();
             status.journal_first = self.journal.first();
             status.journal_segments = self.journal.segments();
-            status.last_sync = sync.unwrap_or(status.last_sync);
+            sync.into_iter().for_each(|took| status.syncs.record(took));
         });
     }
 

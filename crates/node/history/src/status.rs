@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
+use tieline_core::Histogram;
 use tieline_journal::{Counters, Seq};
 use tracing::{info, warn};
 
@@ -119,8 +120,10 @@ pub struct HistoryStatus {
     pub rules: ByRules,
     /// How far what an earlier release stored was moved; none where nothing is to be moved.
     pub migration: Option<Migration>,
-    /// How long the last write and sync of the journal took.
-    pub last_sync: Duration,
+    /// How long writes and syncs of the journal took.
+    pub syncs: Histogram,
+    /// How long batches took that the store was given.
+    pub store_batches: Histogram,
     /// How long the write has taken so far that is on its way to the journal or the store; none is zero.
     pub under_way: Duration,
     /// Times that a write took longer than [`HUNG_AFTER`].

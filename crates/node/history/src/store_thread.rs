@@ -139,7 +139,9 @@ impl<S: Storage> StoreThread<S> {
             return Ok(());
         }
         self.board.write(Disk::Store, true);
+        let began = Instant::now();
         let appended = self.store.append(&batch.entries, batch.upto).and_then(|()| self.relieve_journal());
+        let took = began.elapsed();
         self.board.write(Disk::Store, false);
         appended.map_err(|error| trouble_of_store(&error))?;
         let (size, released) = (self.store.size(), self.store.position());
@@ -147,6 +149,7 @@ impl<S: Storage> StoreThread<S> {
             notes.status.stored = batch.upto;
             notes.status.released = released;
             notes.status.stored_points += batch.entries.len() as u64;
+            notes.status.store_batches.record(took);
             notes.status.take_size(size);
             notes.store_trouble.take()
         });

@@ -35,7 +35,7 @@ use crate::http::{About, App, Identities, Logins, state_of};
 use crate::sites::SitesThread;
 use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
-use http_thread::{listen_http, start_http};
+use http_thread::{HttpBeats, listen_http, start_http};
 use joined::{JoinedOnBus, JoinedParts};
 use member::Leading;
 use std::cell::RefCell;
@@ -65,6 +65,7 @@ const CLIENT_SUBSCRIPTIONS_MAX: usize = 100_000;
 pub struct Node {
     // In the order in which they stop: what brings work in goes first.
     http_thread: ShardThread,
+    http_beats: Arc<HttpBeats>,
     edges: Vec<EdgeThread>,
     sites: Vec<SitesThread>,
     door: Option<centre::Door>,
@@ -150,6 +151,7 @@ impl Node {
             field: Arc::clone(&field_counters),
             http: Places::new(config.http.limits),
             recalls: Default::default(),
+            requests: Default::default(),
             tails: Default::default(),
             health: Default::default(),
             mqtt: mqtt_counters,
@@ -179,12 +181,14 @@ impl Node {
             logins: Logins::new(clock, config.access.login_idle, config.access.login_max),
             authenticator,
         };
-        let http_thread = start_http(config, clock, listener, app)?;
+        let http_beats = Arc::default();
+        let http_thread = start_http(config, clock, listener, app, &http_beats)?;
         start_field(&bus, reloader.shards(), change.shards, shards)?;
         let edges = edge.map(|parts| parts.start(clock, &bus)).transpose()?.unwrap_or_default();
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
         Ok(Self {
             http_thread,
+            http_beats,
             edges,
             sites,
             door,
@@ -209,6 +213,12 @@ impl Node {
             .or(ended("edge", self.edges.iter().any(EdgeThread::is_finished)))
             .or(ended("sites", self.sites.iter().any(SitesThread::is_finished)))
             .or(ended("field", self.reloader.shards().has_ended()))
+    }
+
+    /// Waits until the bus and the HTTP server have each done something more; false where the bus has stopped.
+    pub async fn answers(&self) -> bool {
+        self.http_beats.next().await;
+        self.bus.call(|_, _| ()).await.is_ok()
     }
 
     /// Reads all TLS files again, for the handshakes that follow; what is wrong with them is logged, and shown in

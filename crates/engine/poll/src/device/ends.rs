@@ -41,6 +41,7 @@ impl Device {
                     let rtt = now.mono.since(poll.since);
                     self.rtt = Some(rtt);
                     self.poll_times.add(rtt);
+                    out.responses.record(rtt);
                     self.is_slow = self.slow_after.is_some_and(|limit| rtt > limit);
                 }
             }

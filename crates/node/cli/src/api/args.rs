@@ -29,6 +29,9 @@ pub struct SitesArgs {
 pub struct MetricsArgs {
     #[command(flatten)]
     pub node: HttpArgs,
+    /// Only the metrics of this device, by its topic
+    #[arg(long, value_name = "TOPIC")]
+    pub device: Option<String>,
     /// One JSON object a sample and line: its name, its labels, its value
     #[arg(long)]
     pub json: bool,

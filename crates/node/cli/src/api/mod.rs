@@ -185,7 +185,9 @@ pub fn audit(args: &AuditArgs) -> Result<ExitCode> {
 
 /// Everything that a node counts, as Prometheus reads it, or a sample a line.
 pub fn metrics(args: &MetricsArgs) -> Result<ExitCode> {
-    let mut text = who::http(&args.node, None)?.stream("/metrics", "text/plain")?;
+    let of_device = |device| uri::path("/metrics/device", &[("name", Some(device))]);
+    let path = args.device.as_deref().map_or_else(|| "/metrics".to_owned(), of_device);
+    let mut text = who::http(&args.node, None)?.stream(&path, "text/plain")?;
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         for line in io::BufReader::new(text).lines() {

@@ -1,6 +1,7 @@
 //! `tieline run` of a member of a core: a standby, and a node while it leads.
 
-use super::{LOOK_EVERY, told};
+use super::notify::ServiceManager;
+use super::{LOOK_EVERY, report, report_every, told};
 use crate::signals::Signals;
 use anyhow::{Result, anyhow, bail};
 use serde_json::json;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use tieline_node::config::Config;
 use tieline_node::{MemberNode, StartError};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Interval;
 
 /// Runs a member until a signal, or until a part of it ends.
 pub(super) fn run(
@@ -20,7 +22,10 @@ pub(super) fn run(
     introduce(&member, (is_json, config, data))?;
     // Held here while nothing is being changed: it stops in this thread.
     let mut held = Some(member);
-    let ended = signals.until_done(watch(&mut held))?;
+    let mut manager = ServiceManager::of_environment();
+    let ended = signals.until_done(watch(&mut held, &mut manager));
+    manager.stopping();
+    let ended = ended?;
     tracing::info!("stopping");
     drop(held);
     match ended.transpose()? {
@@ -35,7 +40,10 @@ enum Ended {
     Start(StartError),
 }
 
-async fn watch(held: &mut Option<MemberNode>) -> Result<Ended> {
+async fn watch(held: &mut Option<MemberNode>, manager: &mut ServiceManager) -> Result<Ended> {
+    let (http, mqtt) = held.as_ref().map(MemberNode::addresses).ok_or_else(|| anyhow!("the node is gone"))?;
+    manager.ready(&format!("standby; MQTT at {mqtt}, HTTP at {http}"));
+    let mut reports = tokio::time::interval(report_every(manager));
     let mut looks = tokio::time::interval(LOOK_EVERY);
     let mut hangups = signal(SignalKind::hangup())?;
     loop {
@@ -43,10 +51,21 @@ async fn watch(held: &mut Option<MemberNode>) -> Result<Ended> {
         let change = tokio::select! {
             change = member.changed() => Some(change),
             _ = looks.tick() => None,
+            _ = reports.tick(), if manager.is_there() => {
+                match member.node() {
+                    Some(node) => report(node, manager).await,
+                    // A standby's threads that end are seen by `ended_part`.
+                    None => {
+                        manager.alive();
+                        manager.status(&format!("standby; MQTT at {mqtt}, HTTP at {http}"));
+                    }
+                }
+                None
+            }
             _ = hangups.recv() => {
                 if let Some(node) = member.node() {
                     node.reload_tls();
-                    node.reload("SIGHUP").await;
+                    fed(node.reload("SIGHUP"), &mut reports, manager).await;
                 }
                 None
             }
@@ -61,10 +80,21 @@ async fn watch(held: &mut Option<MemberNode>) -> Result<Ended> {
             let done = member.apply(change);
             (member, done)
         });
-        let (member, done) = changed.await?;
+        let (member, done) = fed(changed, &mut reports, manager).await?;
         *held = Some(member);
         if let Err(error) = done {
             return Ok(Ended::Start(error));
+        }
+    }
+}
+
+/// Awaits what may take longer than the service manager waits.
+async fn fed<F: Future>(work: F, reports: &mut Interval, manager: &ServiceManager) -> F::Output {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            output = &mut work => return output,
+            _ = reports.tick() => manager.alive(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod member;
+mod notify;
 mod role;
 
 pub use role::text as role_text;
@@ -9,8 +10,10 @@ pub use role::text as role_text;
 use crate::signals::Signals;
 use anyhow::{Context, Result, anyhow, bail};
 use args::RunArgs;
+use notify::ServiceManager;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
+use std::convert::Infallible;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,6 +28,8 @@ use tokio::signal::unix::{SignalKind, signal};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long devices may take to come up before people are told where the node is.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
+/// How often the service manager is told how the node does, where it has no watchdog that wants to hear sooner.
+const STATUS_EVERY: Duration = Duration::from_secs(10);
 /// How often they are looked at meanwhile.
 const SETTLE_LOOK: Duration = Duration::from_millis(50);
 /// Where data goes unless the command line says.
@@ -48,7 +53,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     if args.json {
         announce(&node, &config, &data)?;
     }
-    wait(&node, signals, (!args.json).then_some((&config, data.as_path())))?;
+    let mut manager = ServiceManager::of_environment();
+    manager.ready(&addresses(&node));
+    let ended = wait(&node, signals, (!args.json).then_some((&config, data.as_path())), &mut manager);
+    manager.stopping();
+    ended?;
     tracing::info!("stopping");
     drop(node);
     Ok(ExitCode::SUCCESS)
@@ -172,29 +181,75 @@ fn console(node: &Node, config: &Config) -> String {
     format!("{scheme}://{}/", node.http())
 }
 
-/// Tells people what runs, and waits for a signal, or for a part of the node to end. SIGHUP has the
+/// Tells people and the service manager what runs, and waits for a signal, or for a part of the node to end. SIGHUP has the
 /// configuration read again: devices, views, TLS files.
-fn wait(node: &Node, signals: Signals, introduced: Option<(&Config, &Path)>) -> Result<()> {
+fn wait(
+    node: &Node,
+    signals: Signals,
+    introduced: Option<(&Config, &Path)>,
+    manager: &mut ServiceManager,
+) -> Result<()> {
     let ended = signals.until_done(async {
-        if let Some((config, data)) = introduced {
-            introduce(node, config, data).await?;
-        }
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        let mut hangups = signal(SignalKind::hangup())?;
-        loop {
-            tokio::select! {
-                _ = looks.tick() => {}
-                _ = hangups.recv() => {
-                    node.reload_tls();
-                    node.reload("SIGHUP").await;
-                }
-            }
-            if let Some(part) = node.ended_part() {
-                return Ok::<_, std::io::Error>(part);
-            }
+        tokio::select! {
+            part = look_after(node, introduced) => part,
+            never = keep_reporting(node, manager) => match never {},
         }
     })?;
     ended.transpose()?.map_or(Ok(()), |part| bail!("a part of the node ended unasked: {part}; the log says why"))
+}
+
+/// Returns the part that ended.
+async fn look_after(node: &Node, introduced: Option<(&Config, &Path)>) -> std::io::Result<&'static str> {
+    if let Some((config, data)) = introduced {
+        introduce(node, config, data).await?;
+    }
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut hangups = signal(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {}
+            _ = hangups.recv() => {
+                node.reload_tls();
+                node.reload("SIGHUP").await;
+            }
+        }
+        if let Some(part) = node.ended_part() {
+            return Ok(part);
+        }
+    }
+}
+
+/// Tells the service manager how the node does, beside all that may take long.
+async fn keep_reporting(node: &Node, manager: &mut ServiceManager) -> Infallible {
+    if !manager.is_there() {
+        return std::future::pending().await;
+    }
+    let mut reports = tokio::time::interval(report_every(manager));
+    loop {
+        reports.tick().await;
+        report(node, manager).await;
+    }
+}
+
+fn report_every(manager: &ServiceManager) -> Duration {
+    manager.watchdog().map_or(STATUS_EVERY, |every| every.min(STATUS_EVERY))
+}
+
+/// Tells the service manager that the node works, once its main threads have answered: one that hangs is started again.
+async fn report(node: &Node, manager: &mut ServiceManager) {
+    let asked = async { if node.answers().await { Some(node.device_counts().await) } else { None } };
+    match tokio::time::timeout(report_every(manager), asked).await {
+        Ok(Some(counts)) => {
+            manager.alive();
+            manager.status(&format!("{}; devices: {}", addresses(node), summary(counts)));
+        }
+        Ok(None) => {}
+        Err(_) => tracing::warn!("a main thread of the node does not answer"),
+    }
+}
+
+fn addresses(node: &Node) -> String {
+    format!("MQTT at {}, HTTP at {}", node.mqtt(), node.http())
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@
 //!
 //! Never: the files of the configuration, which are not in the data folder.
 //!
-//! Read first: `snapshot.rs`, then `archive.rs`, `restored.rs`.
+//! Read first: `snapshot.rs`, then `archive.rs`, `restored.rs`; `format.rs`.
 
 mod archive;
+mod format;
 mod restored;
 mod snapshot;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod tests;
 use std::fmt;
 use std::io;
 
+pub use format::{DataFormat, FORMAT, FormatError, claim};
 pub use restored::{check, restore};
 pub use snapshot::{is_data_folder, write};
 
@@ -55,6 +57,8 @@ pub enum BackupError {
     Damaged(String),
     /// The folder that is to be made has something in it.
     Occupied(String),
+    /// The data has the format of a newer release.
+    Format(FormatError),
     /// Another backup is under way.
     Busy,
 }
@@ -65,6 +69,7 @@ impl fmt::Display for BackupError {
             Self::Io(what, error) => write!(f, "{what}: {error}"),
             Self::History(why) => write!(f, "the history cannot be copied: {why}"),
             Self::Damaged(why) => write!(f, "the backup cannot be used: {why}"),
+            Self::Format(error) => write!(f, "the backup cannot be used: {error}"),
             Self::Occupied(folder) => write!(f, "{folder} has files in it, expected an empty folder or none"),
             Self::Busy => f.write_str("another backup is under way"),
         }

@@ -1,7 +1,7 @@
 //! A data folder out of an archive: as a whole, or not at all.
 
 use super::archive::{Stored, take};
-use super::{BackupError, Contents, VERSION, Watch, of};
+use super::{BackupError, Contents, DataFormat, VERSION, Watch, of};
 use serde_json::Value as Json;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -75,6 +75,7 @@ fn compare(stored: &[Stored], manifest: &str) -> Result<Contents, BackupError> {
     if manifest["version"] != VERSION {
         return Err(damaged(format!("it has version {}, expected {VERSION}", manifest["version"])));
     }
+    DataFormat::of_manifest(&manifest)?.check().map_err(BackupError::Format)?;
     let listed = manifest["files"].as_array().map(Vec::as_slice).unwrap_or_default();
     if listed.len() != stored.len() {
         return Err(damaged(format!("it has {} files, expected {}", stored.len(), listed.len())));

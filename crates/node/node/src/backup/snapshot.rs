@@ -1,7 +1,7 @@
 //! What a data folder holds at one moment.
 
 use super::archive::{FILE_BYTES_MAX, Stored, end, put};
-use super::{BackupError, Contents, MANIFEST, VERSION, Watch, of};
+use super::{BackupError, Contents, DataFormat, MANIFEST, VERSION, Watch, of};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -76,16 +76,19 @@ fn copy(
         })?);
     }
     let contents = Contents { time: now.to_string(), files: stored.len() as u64, bytes };
-    let text = manifest(&contents, &stored);
+    let format = DataFormat::of(data).map_err(BackupError::Format)?;
+    let text = manifest(&contents, &format, &stored);
     put(out, MANIFEST, text.len() as u64, &mut text.as_bytes(), |_| {})?;
     end(out)?;
     Ok(contents)
 }
 
-fn manifest(contents: &Contents, stored: &[Stored]) -> String {
+fn manifest(contents: &Contents, format: &DataFormat, stored: &[Stored]) -> String {
     let file = |file: &Stored| json!({ "name": file.name, "bytes": file.bytes, "sha256": file.sha256 });
     json!({
         "version": VERSION,
+        "format": format.number,
+        "needs": format.needs,
         "release": env!("CARGO_PKG_VERSION"),
         "time": contents.time,
         "files": stored.iter().map(file).collect::<Vec<_>>(),

@@ -264,6 +264,11 @@ impl ClientOwner {
                 bus.record(now, &update, receipt)
             }
         };
+        match packet_id {
+            Some(packet_id) if later => bus.publish_waits(now, (key, number), packet_id),
+            Some(_) => bus.publish_done(now),
+            None => {}
+        }
         if later { Taken::Later } else { Taken::Done }
     }
 

@@ -29,6 +29,7 @@ mod declared;
 pub mod delivery_options;
 mod deltas;
 mod derived_series;
+mod durations;
 mod ends;
 mod fanout;
 pub mod fetch;

@@ -391,6 +391,7 @@ impl Bus {
         packet_id: PacketId,
         stored: Result<(), &str>,
     ) {
+        self.durations.publish_answered((key, number), packet_id, || self.shard.now().mono);
         let kept = match self.subscribers.get_mut(key) {
             Some(Subscriber::Client(client)) if client.number == number => {
                 client.stored(packet_id, stored);

@@ -126,6 +126,16 @@ impl Bus {
         owed
     }
 
+    /// A client's message is acknowledged later.
+    pub fn publish_waits(&mut self, now: Now, session: (usize, u64), packet_id: PacketId) {
+        self.durations.publish_waits(now.mono, session, packet_id);
+    }
+
+    /// A client's message is acknowledged at once.
+    pub fn publish_done(&mut self, since: Now) {
+        self.durations.publish_done(since.mono, || self.shard.now().mono);
+    }
+
     /// Gives an update to history; true when `receipt` will come back.
     pub fn record(&mut self, now: Now, update: &Update, receipt: Option<Receipt>) -> bool {
         match receipt {

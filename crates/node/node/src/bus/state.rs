@@ -8,6 +8,7 @@ use super::counters::{BusCounters, Rate};
 use super::declared::Declared;
 use super::deltas::Deltas;
 use super::derived_series::DerivedSeries;
+use super::durations::BusDurations;
 use super::ends::Ends;
 use super::fanout::{Offered, Outgoing};
 use super::frames::FrameRoom;
@@ -105,6 +106,7 @@ pub struct Bus {
     /// The topics of devices.
     pub(super) ownership: Ownership,
     pub(super) counters: BusCounters,
+    pub(super) durations: BusDurations,
     pub(super) ends: Ends,
     pub(super) work: Rc<Notify>,
     pub(super) next_turn: Rc<NextTurn>,
@@ -169,6 +171,7 @@ impl Bus {
             untold: Vec::new(),
             ownership: Ownership::default(),
             counters: BusCounters::default(),
+            durations: BusDurations::default(),
             ends: Ends::default(),
             work,
             next_turn: Rc::default(),
@@ -210,6 +213,12 @@ impl Bus {
             }
         }
         counters
+    }
+
+    /// How long things took.
+    #[must_use]
+    pub const fn durations(&self) -> &BusDurations {
+        &self.durations
     }
 
     /// Updates a second over the last whole second or longer.

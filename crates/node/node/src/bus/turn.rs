@@ -66,6 +66,7 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
     beside.spawn_local(resume_snapshots(Rc::clone(&bus)));
     let mut waiting = Vec::with_capacity(INPUTS_A_TURN);
     let mut feeds_due = Instant::ZERO;
+    let mut began = None;
     loop {
         let now = shard.now();
         let deadline = {
@@ -77,15 +78,22 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
             }
             let deadline = bus.deadline(now, feeds_due);
             next_turn.due.set(deadline);
+            let took = shard.now().mono.since(began.take().unwrap_or(now.mono));
+            bus.durations.turns.record(took);
             deadline
         };
         // News is bounded by what the bus itself has under way, so inputs have their turn all the same. What is due by time
         // is done in every turn.
         tokio::select! {
             biased;
-            Some(news) = incoming.ledger.recv() => bus.borrow_mut().handle_ledger(shard.now(), news),
+            Some(news) = incoming.ledger.recv() => {
+                let now = shard.now();
+                began = Some(now.mono);
+                bus.borrow_mut().handle_ledger(now, news);
+            }
             Some((receipts, stored)) = incoming.stored.recv() => {
                 let (mut bus, now) = (bus.borrow_mut(), shard.now());
+                began = Some(now.mono);
                 bus.handle_stored(now, receipts, stored);
                 while let Ok((receipts, stored)) = incoming.stored.try_recv() {
                     bus.handle_stored(now, receipts, stored);
@@ -95,6 +103,7 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
                 let Some(urgency) = urgency else { return };
                 let mut bus = bus.borrow_mut();
                 let now = shard.now();
+                began = Some(now.mono);
                 incoming.inputs.give(waiting.drain(..), urgency, |input, overtakes| {
                     bus.handle(now, input);
                     if overtakes {

@@ -43,7 +43,7 @@ use tieline_control::{
     Action, Batch, BatchEntry, CommandId, Coordinator, CoordinatorStats, Dispatch, DryRun, NewOverride, NewSchedule,
     Pattern, PointError,
 };
-use tieline_core::{CommandOutcome, DeviceId, Instant, Now, Point, Refusal, Topic, Value};
+use tieline_core::{CommandOutcome, DeviceId, Histogram, Instant, Now, Point, Refusal, Topic, Value};
 use tieline_history::{ReplicaKind, Replicate};
 
 /// How a double-bit input shows that it is off (IEEE 1815 group 3).
@@ -127,6 +127,8 @@ pub struct Commands<A> {
     lease: Duration,
     senders: Vec<CommandSender>,
     tells: Tells,
+    /// From a request to its result.
+    durations: Histogram,
 }
 
 impl<A> std::fmt::Debug for Commands<A> {
@@ -167,12 +169,19 @@ impl<A> Commands<A> {
             lease: config.control.lease,
             senders: Vec::new(),
             tells,
+            durations: Histogram::default(),
         })
     }
 
     /// Gives what sends to each field shard, by its number.
     pub fn set_senders(&mut self, senders: Vec<CommandSender>) {
         self.senders = senders;
+    }
+
+    /// How long commands took that were not refused.
+    #[must_use]
+    pub const fn durations(&self) -> &Histogram {
+        &self.durations
     }
 
     /// What the engine counted.

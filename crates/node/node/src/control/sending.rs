@@ -102,6 +102,9 @@ impl<A> Commands<A> {
     }
 
     fn take_answer(&mut self, Answer { batch, index, outcome, elapsed }: Answer) {
+        if !matches!(outcome, PointOutcome::Refused(_)) {
+            self.durations.record(elapsed);
+        }
         match self.open.remove(&batch) {
             Some(Open::Command(answer, expected)) => {
                 let (outcome, expected) = match outcome {

@@ -33,9 +33,9 @@ impl Changes {
 
     /// Tells what all devices have counted.
     pub(super) fn count(&self, answer: oneshot::Sender<Counted>) {
-        let drivers = Rc::clone(&self.drivers);
+        let (drivers, responses) = (Rc::clone(&self.drivers), *self.context.field().borrow().poller.responses());
         // The caller may have gone.
-        tokio::task::spawn_local(async move { drop(answer.send(Counted::of(&*drivers.lock().await))) });
+        tokio::task::spawn_local(async move { drop(answer.send(Counted::of(&*drivers.lock().await, responses))) });
     }
 
     /// Ends devices.

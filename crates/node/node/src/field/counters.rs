@@ -2,6 +2,7 @@
 
 use super::{Drivers, drivers};
 use crate::config::ProtocolName;
+use tieline_core::Histogram;
 
 /// A metric of a protocol: `tieline_<protocol>_<name>`, and `_total` behind that of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,23 +38,29 @@ impl Metric {
 
 /// The metrics of all protocols, with the values of a shard, or of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counted(Vec<(ProtocolName, Vec<Metric>)>);
+pub struct Counted {
+    protocols: Vec<(ProtocolName, Vec<Metric>)>,
+    /// From a poll to the end of its answer, of all devices.
+    pub responses: Histogram,
+}
 
 /// Without devices.
 impl Default for Counted {
     fn default() -> Self {
-        Self::of(&drivers())
+        Self::of(&drivers(), Histogram::default())
     }
 }
 
 impl Counted {
-    pub(super) fn of(drivers: &Drivers) -> Self {
-        Self(drivers.iter().map(|(protocol, driver)| (*protocol, driver.metrics())).collect())
+    pub(super) fn of(drivers: &Drivers, responses: Histogram) -> Self {
+        let protocols = drivers.iter().map(|(protocol, driver)| (*protocol, driver.metrics())).collect();
+        Self { protocols, responses }
     }
 
     /// With those of another shard.
     pub fn add(&mut self, other: &Self) {
-        let (values, others) = (self.0.iter_mut().flat_map(|(_, metrics)| metrics), other.each());
+        self.responses.add(&other.responses);
+        let (values, others) = (self.protocols.iter_mut().flat_map(|(_, metrics)| metrics), other.each());
         for (sum, (_, metric)) in values.zip(others) {
             let counts = metric.values.iter().map(|(_, count)| count);
             sum.values.iter_mut().zip(counts).for_each(|((_, sum), count)| *sum = sum.saturating_add(*count));
@@ -62,7 +69,7 @@ impl Counted {
 
     /// Each with its protocol.
     pub fn each(&self) -> impl Iterator<Item = (ProtocolName, &Metric)> {
-        self.0.iter().flat_map(|(protocol, metrics)| metrics.iter().map(|metric| (*protocol, metric)))
+        self.protocols.iter().flat_map(|(protocol, metrics)| metrics.iter().map(|metric| (*protocol, metric)))
     }
 }
 
@@ -74,7 +81,8 @@ mod tests {
     fn counts_of_shards_are_added_value_by_value() {
         let counted = |first: u64| {
             let mut counted = Counted::default();
-            let values = counted.0.iter_mut().flat_map(|(_, metrics)| metrics).flat_map(|metric| &mut metric.values);
+            let values =
+                counted.protocols.iter_mut().flat_map(|(_, metrics)| metrics).flat_map(|metric| &mut metric.values);
             values.zip(first..).for_each(|((_, value), count)| *value = count);
             counted
         };

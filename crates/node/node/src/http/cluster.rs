@@ -17,7 +17,7 @@ use std::time::Instant;
 use tieline_access::Verb;
 use tieline_core::Words as _;
 use tieline_net::tls::Tls;
-use tieline_service::exposition::{Exposition, MEDIA_TYPE};
+use tieline_service::exposition::Exposition;
 use tieline_service::http::guard::{self, Guard};
 use tieline_service::http::listen::{Limited, TlsSource};
 use tieline_service::http::places::Places;
@@ -234,7 +234,7 @@ fn health_of(board: &ClusterBoard) -> Response {
 fn exposed(board: &Arc<ClusterBoard>) -> Response {
     let mut e = Exposition::default();
     metrics(&mut e, Some(board));
-    ([(header::CONTENT_TYPE, MEDIA_TYPE)], e.into_text()).into_response()
+    ([(header::CONTENT_TYPE, e.media_type())], e.into_text()).into_response()
 }
 
 fn refused(seen: &ClusterSeen) -> Problem {

@@ -42,19 +42,19 @@ pub struct DeviceDetail {
     points: Vec<PointInfo>,
 }
 
-#[derive(JsonSchema, Serialize)]
-struct DeviceHealth {
-    topic: String,
+#[derive(Default, JsonSchema, Serialize)]
+pub(super) struct DeviceHealth {
+    pub(super) topic: String,
     name: String,
-    protocol: &'static str,
+    pub(super) protocol: &'static str,
     address: String,
     #[schemars(schema_with = "state_schema")]
-    state: String,
-    since: Option<String>,
-    last_seen: Option<String>,
+    pub(super) state: String,
+    pub(super) since: Option<String>,
+    pub(super) last_seen: Option<String>,
     /// Words by which it is found
     tags: Vec<String>,
-    stats: Map<String, Json>,
+    pub(super) stats: Map<String, Json>,
 }
 
 fn state_schema(_: &mut SchemaGenerator) -> Schema {
@@ -211,7 +211,7 @@ fn topic_text(device: &DeviceConfig, point: &PointConfig) -> String {
     format!("{}/{}", device.topic, point.name)
 }
 
-fn health(bus: &Bus, device: &DeviceConfig) -> DeviceHealth {
+pub(super) fn health(bus: &Bus, device: &DeviceConfig) -> DeviceHealth {
     let stats = leaf_of(device, "stats").and_then(|topic| json_at(bus, &topic)).unwrap_or_default();
     let time = |name: &str| stats.get(name).and_then(Json::as_str).map(str::to_owned);
     DeviceHealth {

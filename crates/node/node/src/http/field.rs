@@ -2,7 +2,9 @@
 
 use super::App;
 use super::problem::Problem;
+use crate::config::ProtocolName;
 use crate::field::{Counted, FieldInput, MetricKind};
+use std::collections::HashSet;
 use std::time::Duration;
 use tieline_service::exposition::Exposition;
 use tokio::sync::oneshot;
@@ -10,8 +12,8 @@ use tokio::sync::oneshot;
 /// How long a shard may take; one that is so busy is left out.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Adds what all shards have counted.
-pub(super) async fn metrics(e: &mut Exposition, app: &App) -> Result<(), Problem> {
+/// Adds what all shards have counted, of protocols that have devices.
+pub(super) async fn metrics(e: &mut Exposition, app: &App) -> Result<Counted, Problem> {
     let shards = app.bus.field().await?;
     let mut answers = Vec::new();
     for shard in shards {
@@ -26,12 +28,14 @@ pub(super) async fn metrics(e: &mut Exposition, app: &App) -> Result<(), Problem
             sum.add(&counted);
         }
     }
-    write(e, &sum);
-    Ok(())
+    let devices = app.known.all();
+    let used: HashSet<ProtocolName> = devices.iter().map(|device| device.config.protocol.name()).collect();
+    write(e, &sum, |protocol| used.contains(&protocol));
+    Ok(sum)
 }
 
-fn write(e: &mut Exposition, sum: &Counted) {
-    for (protocol, metric) in sum.each() {
+fn write(e: &mut Exposition, sum: &Counted, is_used: impl Fn(ProtocolName) -> bool) {
+    for (protocol, metric) in sum.each().filter(|(protocol, _)| is_used(*protocol)) {
         let (kind, unit) = match metric.kind {
             MetricKind::Counter => ("counter", "_total"),
             MetricKind::Gauge => ("gauge", ""),
@@ -52,7 +56,7 @@ mod tests {
     #[test]
     fn every_counter_is_in_the_documents() {
         let mut e = Exposition::default();
-        write(&mut e, &Counted::default());
+        write(&mut e, &Counted::default(), |_| true);
         let text = e.into_text();
         let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
         assert_eq!(names.len(), 101);
@@ -65,7 +69,7 @@ mod tests {
     #[test]
     fn metrics_are_named_by_their_protocol() {
         let mut e = Exposition::default();
-        write(&mut e, &Counted::default());
+        write(&mut e, &Counted::default(), |_| true);
         let text = e.into_text();
         for line in [
             "# HELP tieline_dnp3_frames_total Intact link frames of devices.",

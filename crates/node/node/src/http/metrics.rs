@@ -11,7 +11,7 @@ use crate::bus::ledger::{LedgerState, LedgerStatus};
 use crate::bus::process::Usage;
 use crate::bus::reload::ReloadStatus;
 use crate::field::ChangeCounts;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use tieline_access::Verb;
@@ -19,30 +19,32 @@ use tieline_control::CoordinatorStats;
 use tieline_core::Now;
 use tieline_net::tls::Expiry;
 use tieline_poll::DeviceState;
-use tieline_service::exposition::{Exposition, MEDIA_TYPE};
+use tieline_service::exposition::{Exposition, TextFormat};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 
-/// Metrics in the text format of Prometheus.
-pub struct Metrics(String);
+/// Metrics as text.
+pub struct Metrics(pub(super) Exposition);
 
 impl IntoResponse for Metrics {
     fn into_response(self) -> Response {
-        let kind = HeaderValue::from_static(MEDIA_TYPE);
-        ([(header::CONTENT_TYPE, kind)], self.0).into_response()
+        let kind = HeaderValue::from_static(self.0.media_type());
+        ([(header::CONTENT_TYPE, kind), (header::VARY, HeaderValue::from_static("Accept"))], self.0.into_text())
+            .into_response()
     }
 }
 
 impl Output for Metrics {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.content(200, "text/plain", serde_json::Value::Null);
+        operation.content(200, "application/openmetrics-text", serde_json::Value::Null);
     }
 }
 
 /// Everything that is counted, for Prometheus.
-pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
+pub async fn metrics(authenticated: Authenticated, headers: HeaderMap) -> Result<Metrics, Problem> {
     let authorized = authenticated.must(Verb::Read, "$SYS/metrics").await?;
     let seen = Seen::look(&authorized.app, &Arc::from("$metrics")).await?;
-    let mut e = Exposition::default();
+    let mut e = Exposition::new(TextFormat::accepted(&headers));
     let about = &authorized.app.about;
     e.labelled(("tieline_build_info", "The running version.", "gauge"), "version", [(env!("CARGO_PKG_VERSION"), 1)]);
     e.gauge("tieline_start_time_seconds", "Start time of the node, seconds since 1970.", about.started.millis() / 1000);
@@ -67,7 +69,8 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     let mut sockets = vec![("field", &*about.field), ("mqtt", &*about.mqtt)];
     sockets.extend(about.edge.as_deref().map(|counters| ("edge", counters)));
     socket_metrics(&mut e, &sockets);
-    super::field::metrics(&mut e, &authorized.app).await?;
+    let answers = super::field::metrics(&mut e, &authorized.app).await?;
+    super::durations::metrics(&mut e, &authorized.app, &seen, &answers);
     super::trace::metrics(&mut e, about.traces.counters());
     access_metrics(&mut e, &authorized.app, &seen);
     view_metrics(&mut e, &seen);
@@ -80,7 +83,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);
     let counts = DeviceState::ALL.map(|state| (state.name(), seen.count(state.name())));
     e.labelled(("tieline_devices", "Devices by state.", "gauge"), "state", counts);
-    Ok(Metrics(e.into_text()))
+    Ok(Metrics(e))
 }
 
 fn reload_metrics(e: &mut Exposition, status: &ReloadStatus) {
@@ -306,11 +309,6 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
         "tieline_history_migration_topics",
         "Topics whose history of an earlier release is not moved yet.",
         migration.unwrap_or(0),
-    );
-    e.gauge(
-        "tieline_journal_sync_seconds",
-        "Duration of the last write and sync of the journal.",
-        status.last_sync.as_secs_f64(),
     );
     let under_way = "Age of the current write; 0 if there is none.";
     e.gauge("tieline_history_write_age_seconds", under_way, status.under_way.as_secs_f64());

@@ -17,10 +17,13 @@ mod console;
 mod control;
 mod databases;
 mod derived;
+mod device_metrics;
 mod devices;
+mod durations;
 mod edge;
 mod field;
 mod forwarded;
+mod graphite;
 mod history;
 mod history_compaction;
 mod history_deletion;
@@ -59,6 +62,7 @@ pub(crate) use logins::Logins;
 pub use routes::openapi;
 pub(crate) use status::state_of;
 
+use self::durations::RequestDurations;
 use self::recalls::Recalls;
 use self::status::KnownHealth;
 use crate::access::{Authenticator, Entrance};
@@ -140,6 +144,8 @@ pub struct About {
     pub tails: Recalls,
     /// Answers from history that are under way.
     pub recalls: Recalls,
+    /// How long requests take.
+    pub requests: RequestDurations,
     /// What health said last.
     pub health: KnownHealth,
     /// Sockets of MQTT.
@@ -160,6 +166,7 @@ pub struct About {
 
 fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
     let authentication = access::HttpAuthentication::new(app.entrance.clone(), app.clone());
+    let requests = app.about.requests.clone();
     authorization::with_node(routes::routes(), app)
         .layer(axum::middleware::from_fn_with_state(authentication.clone(), access::authenticate))
         .layer(Extension(authentication.clone()))
@@ -168,6 +175,7 @@ fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
         .layer(axum::middleware::from_fn_with_state(proxies, forwarded::forwarded))
         // It looks at the address of the connection, before that of the client stands in its place.
         .layer(axum::middleware::from_fn_with_state(authentication, identity::proxy::named))
+        .layer(axum::middleware::from_fn_with_state(requests, durations::measure))
 }
 
 /// Serves until the future is dropped.

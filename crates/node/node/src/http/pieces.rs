@@ -5,6 +5,7 @@ use super::recalls::Recall;
 use axum::body::Body;
 use bytes::Bytes;
 use std::io::{self, BufWriter, Write};
+use std::time::Instant;
 use tokio::sync::mpsc;
 
 /// Pieces of an answer that may wait for the caller.
@@ -42,6 +43,7 @@ pub(super) async fn answer(
     make: impl FnOnce(Pieces, BufWriter<Pieces>) -> Result<(), String> + Send + 'static,
 ) -> Result<Body, Problem> {
     let (pieces, incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
+    let (recalls, began) = (recall.recalls(), Instant::now());
     tokio::task::spawn_blocking(move || {
         let out = BufWriter::with_capacity(PIECE_BYTES, Pieces(pieces.clone()));
         if let Err(error) = make(Pieces(pieces.clone()), out) {
@@ -50,7 +52,9 @@ pub(super) async fn answer(
         }
         drop(recall);
     });
-    streamed(incoming).await.map_err(|error| Problem::unavailable(error.to_string()))
+    let streamed = streamed(incoming).await;
+    recalls.queries().record(began.elapsed());
+    streamed.map_err(|error| Problem::unavailable(error.to_string()))
 }
 
 /// Pieces as the body of an answer. The first says whether there is an answer at all; from then on an error can only break it off.

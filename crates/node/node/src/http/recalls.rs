@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tieline_core::SharedHistogram;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Answers at once, and those of one user.
@@ -24,6 +25,7 @@ struct Shared {
     all: Arc<Semaphore>,
     by_user: Mutex<HashMap<Arc<str>, Share>>,
     refused: AtomicU64,
+    queries: SharedHistogram,
 }
 
 #[derive(Debug)]
@@ -35,7 +37,12 @@ struct Share {
 impl Default for Recalls {
     fn default() -> Self {
         let all = Arc::new(Semaphore::new(RECALLS_MAX));
-        Self(Arc::new(Shared { all, by_user: Mutex::default(), refused: AtomicU64::new(0) }))
+        Self(Arc::new(Shared {
+            all,
+            by_user: Mutex::default(),
+            refused: AtomicU64::new(0),
+            queries: SharedHistogram::default(),
+        }))
     }
 }
 
@@ -78,10 +85,24 @@ impl Recalls {
         Ok(recall)
     }
 
+    /// How long answers took to their first bytes.
+    #[must_use]
+    pub fn queries(&self) -> &SharedHistogram {
+        &self.0.queries
+    }
+
     /// Answers under way, and how many were refused.
     #[must_use]
     pub fn seen(&self) -> (usize, u64) {
         (RECALLS_MAX - self.0.all.available_permits(), self.0.refused.load(Ordering::Relaxed))
+    }
+}
+
+impl Recall {
+    /// What counts how long answers take to their first bytes.
+    #[must_use]
+    pub fn recalls(&self) -> Recalls {
+        Recalls(Arc::clone(&self.shared))
     }
 }
 

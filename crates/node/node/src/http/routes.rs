@@ -6,9 +6,9 @@
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, cluster, command, console, control, derived, devices, history, history_compaction,
-    history_deletion, history_edits, history_import, history_states, history_stats, history_tail, identity, joining,
-    locks, login, metrics, reload, sessions, sites, status, topics, trace, values,
+    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, graphite, history,
+    history_compaction, history_deletion, history_edits, history_import, history_states, history_stats, history_tail,
+    identity, joining, locks, login, metrics, reload, sessions, sites, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -18,7 +18,8 @@ use tieline_service::http::routes::Routes;
 /// Each route of a node.
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
-    of_identity(of_login(of_fabric(of_locks(of_node(of_control(of_devices(of_edits(of_history(of_topics(routes))))))))))
+    let routes = of_devices(of_edits(of_history(of_topics(routes))));
+    of_graphite(of_identity(of_login(of_fabric(of_locks(of_monitoring(of_node(of_control(routes))))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -285,10 +286,23 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             .problem(409, "The clock of the node and the time in the body differ; detail has both"),
         )
         .get("/v1/openapi.json", document, Op::new("openapi", "Get this document").says(200, "OpenAPI 3.1"))
+}
+
+/// What watches a node.
+fn of_monitoring(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
         .get(
             "/metrics",
             metrics::metrics,
-            Op::new("metrics", "Get metrics in the text format of Prometheus").says(200, "Exposition format 0.0.4"),
+            Op::new("metrics", "Get metrics in the text format of Prometheus")
+                .says(200, "Exposition format 0.0.4, or OpenMetrics 1.0 where Accept prefers it"),
+        )
+        .get(
+            "/metrics/device",
+            device_metrics::metrics,
+            Op::new("deviceMetrics", "Get metrics of one device in the text format of Prometheus")
+                .says(200, "Exposition format 0.0.4, or OpenMetrics 1.0 where Accept prefers it")
+                .problem(404, "No such device"),
         )
         .get(
             "/healthz",
@@ -296,6 +310,34 @@ fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("healthz", "Check the health of the node")
                 .says(200, "The node works")
                 .says(503, "Something needs attention, or the node is stopping"),
+        )
+}
+
+/// What Grafana's data source for Graphite calls.
+fn of_graphite(routes: Routes<Protected>) -> Routes<Protected> {
+    const OFF: &str = "History is off or cannot be read, or too much is under way";
+    let render = |id| Op::new(id, "Get recorded series as Graphite has them").problem(503, OFF);
+    let find = |id| Op::new(id, "List names below others as Graphite has them").problem(503, OFF);
+    let expand = |id| Op::new(id, "List names that a pattern selects as Graphite has them").problem(503, OFF);
+    routes
+        .get("/graphite/render", graphite::render::<false>, render("graphiteRender"))
+        .post("/graphite/render", graphite::render::<true>, render("graphiteRenderForm"))
+        .get("/graphite/metrics/find", graphite::find::<false>, find("graphiteFind"))
+        .post("/graphite/metrics/find", graphite::find::<true>, find("graphiteFindForm"))
+        .get("/graphite/metrics/expand", graphite::expand::<false>, expand("graphiteExpand"))
+        .post("/graphite/metrics/expand", graphite::expand::<true>, expand("graphiteExpandForm"))
+        .get("/graphite/functions", graphite::functions, Op::new("graphiteFunctions", "List functions of targets"))
+        .get("/graphite/version", graphite::version, Op::new("graphiteVersion", "Get the release of Graphite"))
+        .get("/graphite/tags/autoComplete/tags", graphite::tags, Op::new("graphiteTags", "List tags: there are none"))
+        .get(
+            "/graphite/tags/autoComplete/values",
+            graphite::tags,
+            Op::new("graphiteTagValues", "List values of a tag: there are none"),
+        )
+        .get(
+            "/graphite/events/get_data",
+            graphite::events,
+            Op::new("graphiteEvents", "List annotations of the history as events of Graphite").problem(503, OFF),
         )
 }
 

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tieline_access::{Stats as AccessStats, Verb};
-use tieline_core::{Body, Instant, Now, Value};
+use tieline_core::{Body, Histogram, Instant, Now, Value};
 use tieline_history::{HistoryState, HistoryStatus};
 use tieline_net::{Counters, SocketShardStatus};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
@@ -35,6 +35,10 @@ pub(super) struct Seen {
     pub(super) tree: TreeStats,
     pub(super) counters: BusCounters,
     pub(super) ends: Ends,
+    /// From a message to its acknowledgement, turns of the bus, and commands.
+    pub(super) acknowledgements: Histogram,
+    pub(super) turns: Histogram,
+    pub(super) command_durations: Histogram,
     pub(super) updates_per_s: f64,
     pub(super) clients: usize,
     /// Sessions whose clients are away, and the bytes that wait for them.
@@ -83,6 +87,9 @@ impl Seen {
             tree: bus.tree().stats(),
             counters: bus.counters(),
             ends: bus.ends().clone(),
+            acknowledgements: *bus.durations().acknowledgements(),
+            turns: bus.durations().turns,
+            command_durations: *bus.commands().durations(),
             updates_per_s: bus.updates_per_s(),
             clients: bus.client_count(),
             away: bus.away(),

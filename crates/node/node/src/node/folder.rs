@@ -1,5 +1,6 @@
 //! A data folder that one node has for itself.
 
+use crate::backup;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
@@ -17,7 +18,7 @@ impl FolderLock {
     /// Makes the folder, where it is not there, and locks it.
     ///
     /// # Errors
-    /// Another node has it, or the system refuses; in words.
+    /// Another node has it, its format is newer than this release, or the system refuses; in words.
     pub fn take(folder: &Path) -> Result<Self, String> {
         std::fs::create_dir_all(folder).map_err(|e| e.to_string())?;
         let itself = File::open(folder).map_err(|e| e.to_string())?;
@@ -30,7 +31,10 @@ impl FolderLock {
         }
         let file = File::create(folder.join("lock")).map_err(|e| e.to_string())?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _folder: itself, _file: file }),
+            Ok(()) => {
+                backup::claim(folder).map_err(|error| error.to_string())?;
+                Ok(Self { _folder: itself, _file: file })
+            }
             Err(TryLockError::WouldBlock) => Err(TAKEN.to_owned()),
             Err(TryLockError::Error(error)) => Err(error.to_string()),
         }

@@ -6,8 +6,35 @@ use crate::http::App;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tieline_net::{Clock, ShardThread};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+/// How often the thread says that it runs its tasks.
+const BEAT_EVERY: Duration = Duration::from_millis(250);
+
+/// What the thread of HTTP counts while it runs its tasks.
+#[derive(Debug, Default)]
+pub(super) struct HttpBeats {
+    beaten: Notify,
+}
+
+impl HttpBeats {
+    async fn keep(self: Arc<Self>) {
+        let mut interval = tokio::time::interval(BEAT_EVERY);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            self.beaten.notify_waiters();
+        }
+    }
+
+    /// Waits until the thread runs its tasks once more.
+    pub(super) async fn next(&self) {
+        self.beaten.notified().await;
+    }
+}
 
 pub(super) fn listen_http(config: &Config) -> Result<(std::net::TcpListener, SocketAddr), StartError> {
     let listen = || {
@@ -24,13 +51,15 @@ pub(super) fn start_http(
     clock: Clock,
     listener: std::net::TcpListener,
     app: App,
+    beats: &Arc<HttpBeats>,
 ) -> Result<ShardThread, StartError> {
-    let owned = config.http.clone();
+    let (owned, beat) = (config.http.clone(), Arc::clone(beats));
     let certificates = Arc::clone(&app.about.tls);
     let tls = config.http.tls.as_ref().map(|files| certificates.load(files)).transpose();
     let tls = tls.map_err(|error| StartError::Tls(error.to_string()))?;
     let body = move |_shard: Rc<tieline_net::Shard>| async move {
         tokio::task::spawn_local(tieline_transport::watch(certificates, move || clock.now().utc));
+        tokio::task::spawn_local(beat.keep());
         match TcpListener::from_std(listener) {
             Ok(listener) => crate::http::serve(listener, app, &owned, tls).await,
             Err(error) => tracing::error!(%error, "the HTTP server did not start"),
