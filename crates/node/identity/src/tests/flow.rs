@@ -55,7 +55,7 @@ fn what_is_known_of_a_provider_is_used_for_an_hour() {
 #[test]
 fn an_unknown_key_is_asked_for_once_and_not_too_often() {
     let token = json!({ "id_token": signed("k2", &claims(&[])), "access_token": "at" });
-    let mut exchange_at = |s: u64, answers: Vec<Result<Answer, String>>| {
+    let exchange_at = |s: u64, answers: Vec<Result<Answer, String>>| {
         let mut exchange = exchange(code(), Some(known()), at(s));
         person(run(&mut exchange, at(s), &mut answers.into_iter())).map(|person| person.user)
     };
@@ -78,10 +78,10 @@ fn claims_are_from_the_token_or_from_userinfo() {
     let none = ("groups", Value::Null);
     check(&[("groups", json!("staff"))], None, Ok(&["VIEWER"]));
     check(&[("groups", json!(["staff", 5, "", "grid-ops"]))], None, Ok(&["OPERATOR", "VIEWER"]));
-    check(&[none.clone()], Some(json!({ "sub": "7f3a", "groups": ["staff"] })), Ok(&["VIEWER"]));
-    check(&[none.clone()], Some(json!({ "sub": "7f3a" })), Err("no_role"));
-    check(&[none.clone()], Some(json!({ "sub": "other", "groups": ["staff"] })), Err("answer"));
-    check(&[none.clone()], Some(json!({ "groups": ["staff"] })), Err("answer"));
+    check(std::slice::from_ref(&none), Some(json!({ "sub": "7f3a", "groups": ["staff"] })), Ok(&["VIEWER"]));
+    check(std::slice::from_ref(&none), Some(json!({ "sub": "7f3a" })), Err("no_role"));
+    check(std::slice::from_ref(&none), Some(json!({ "sub": "other", "groups": ["staff"] })), Err("answer"));
+    check(std::slice::from_ref(&none), Some(json!({ "groups": ["staff"] })), Err("answer"));
     check(&[none], Some(json!({ "sub": "7f3a", "groups": 5 })), Err("answer"));
     check(&[("groups", json!([]))], None, Err("no_role"));
     check(&[("groups", json!(["Grid-Ops"]))], None, Err("no_role"));
