@@ -149,7 +149,7 @@ pub async fn expand<const POST: bool>(
     GraphiteForm(form): GraphiteForm<POST>,
 ) -> Result<Answer<Names>, Problem> {
     let nodes = nodes(authenticated, &form).await?;
-    Ok(Answer(Names { results: nodes.into_iter().map(|(id, _)| id).collect() }))
+    Ok(Answer(Names { results: nodes.into_keys().collect() }))
 }
 
 /// The functions that a target may have, as Grafana's query editor reads them.
