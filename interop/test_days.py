@@ -59,7 +59,7 @@ def test_a_closed_day_is_read_by_duckdb(start_node):
     # The node says the same as before, from the file.
     for topic in topics:
         assert node.history(topic) == shown[topic]
-    until(lambda: "tieline_history_closed_days_total 1" in node.metrics(), "the day is counted")
+    until(lambda: "tieline_history_day_files_total 1" in node.metrics(), "the day is counted")
 
 
 RULES = """
@@ -120,7 +120,7 @@ def test_a_day_is_down_sampled_and_read_by_duckdb(start_node):
     assert len(rows("plant/slow")) == 360
     assert node.history("plant/slow") == whole
     assert len(node.history("plant/fast/a")) == len(means(range(360)))
-    assert "tieline_history_rewritten_days_total 1" in node.metrics()
+    assert "tieline_history_day_files_rewritten_total 1" in node.metrics()
     # What rules hold and did; also from the folder.
     stats = node.request("/v1/history/stats")[1]
     assert [(rule["topics"], rule["samples"], rule["due_samples"]) for rule in stats["rules"]] == [

@@ -198,7 +198,7 @@ def test_rights_are_those_of_the_history(start_node, tmp_path):
     users = {name: f"{name}:password-of-{name}" for name in ("reader", "keeper", "outsider")}
     for name, user in users.items():
         tieline("access", "user", "add", name, "--users", tmp_path / "users.toml", "--role", name, input=user.split(":")[1] + "\n")
-    node = start_node(more=HISTORY + '[access]\nusers = "users.toml"\nroles = "roles.toml"\n')
+    node = start_node(more=HISTORY + '[access]\nusers = "users.toml"\nroles = "roles.toml"\nloopback = "closed"\n')
     imported(node, [line(topic, START, 1) for topic in ("plant/feeder1/amps", "plant/feeder2/amps", "secret/level")], users["keeper"])
     ids = lambda user, query: [one["id"] for one in ask(node, "metrics/find", {"query": query}, user)[1]]
     assert ids(users["keeper"], "*") == ["plant", "secret"]

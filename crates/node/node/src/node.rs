@@ -1,6 +1,7 @@
 //! A node from start to stop: its threads, and the order in which they start and stop.
 
 mod centre;
+mod device_counts;
 mod folder;
 mod http_thread;
 mod in_process;
@@ -10,6 +11,7 @@ mod standby;
 mod start_error;
 mod upstream;
 
+pub use device_counts::DeviceCounts;
 pub use folder::FolderLock;
 pub use in_process::{InProcessBroker, InProcessListener, Waiting};
 pub use member::{MemberChange, MemberNode};
@@ -35,7 +37,7 @@ use crate::http::{About, App, Identities, Logins, state_of};
 use crate::sites::SitesThread;
 use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
-use http_thread::{HttpBeats, listen_http, start_http};
+use http_thread::{HttpThread, listen_http};
 use joined::{JoinedOnBus, JoinedParts};
 use member::Leading;
 use std::cell::RefCell;
@@ -50,7 +52,6 @@ use tieline_derived::Series;
 use tieline_history::{DerivedHandle, DerivedParts, DerivedWriter, EditLimits, HistorySource};
 use tieline_ledger::Image;
 use tieline_net::{Clock, Counters, ShardThread, SocketShards};
-use tieline_poll::DeviceState;
 use tieline_service::http::places::Places;
 use tieline_topics::{Lane, Limits};
 use tieline_transport::CertificateCache;
@@ -64,8 +65,7 @@ const CLIENT_SUBSCRIPTIONS_MAX: usize = 100_000;
 #[derive(Debug)]
 pub struct Node {
     // In the order in which they stop: what brings work in goes first.
-    http_thread: ShardThread,
-    http_beats: Arc<HttpBeats>,
+    http_thread: HttpThread,
     edges: Vec<EdgeThread>,
     sites: Vec<SitesThread>,
     door: Option<centre::Door>,
@@ -77,17 +77,6 @@ pub struct Node {
     http: SocketAddr,
     mqtt: Addresses,
     tls: Arc<CertificateCache>,
-}
-
-/// How many devices are in which state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceCounts {
-    /// All.
-    pub total: usize,
-    /// They answer.
-    pub online: usize,
-    /// Not known yet.
-    pub connecting: usize,
 }
 
 impl Node {
@@ -181,14 +170,12 @@ impl Node {
             logins: Logins::new(clock, config.access.login_idle, config.access.login_max),
             authenticator,
         };
-        let http_beats = Arc::default();
-        let http_thread = start_http(config, clock, listener, app, &http_beats)?;
+        let http_thread = HttpThread::start(config, clock, listener, app)?;
         start_field(&bus, reloader.shards(), change.shards, shards)?;
         let edges = edge.map(|parts| parts.start(clock, &bus)).transpose()?.unwrap_or_default();
         let (tls, _kept) = (certificates, (history, ledger, clock_owner, lock));
         Ok(Self {
             http_thread,
-            http_beats,
             edges,
             sites,
             door,
@@ -217,7 +204,7 @@ impl Node {
 
     /// Waits until the bus and the HTTP server have each done something more; false where the bus has stopped.
     pub async fn answers(&self) -> bool {
-        self.http_beats.next().await;
+        self.http_thread.beat().await;
         self.bus.call(|_, _| ()).await.is_ok()
     }
 
@@ -238,16 +225,9 @@ impl Node {
     /// How many devices are in which state; nothing once the node has stopped.
     pub async fn device_counts(&self) -> DeviceCounts {
         let devices = self.reloader.known().all();
-        let counts = self.bus.call(move |bus, _| {
-            let mut counts = DeviceCounts { total: devices.len(), ..DeviceCounts::default() };
-            for device in devices.iter() {
-                let state = state_of(bus, &device.config.topic);
-                counts.online += usize::from(state == DeviceState::Online.name());
-                let settles = [DeviceState::Connecting, DeviceState::Restarting].map(DeviceState::name);
-                counts.connecting += usize::from(settles.contains(&state.as_str()));
-            }
-            counts
-        });
+        let counts = self
+            .bus
+            .call(move |bus, _| DeviceCounts::of(devices.iter().map(|device| state_of(bus, &device.config.topic))));
         counts.await.unwrap_or_default()
     }
 

@@ -5,6 +5,7 @@ use super::arguments::{ListOrder, TopicAt, wrong};
 use super::authorization::{Authenticated, Authorized};
 use super::body::Answer;
 use super::problem::Problem;
+use super::status::state_of;
 use crate::bus::Bus;
 use crate::config::{DeviceConfig, PointConfig, Takes, ValueKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::cmp::Reverse;
 use tieline_access::Verb;
-use tieline_core::{Body, CommandMode, Filter, Topic, Value};
+use tieline_core::{Body, CommandMode, Filter, Topic};
 use tieline_poll::DeviceState;
 use tieline_service::http::parameters::{Query, Whole, words_schema};
 use tieline_service::parameters;
@@ -137,7 +138,7 @@ pub async fn list(
         let mut readable: Vec<_> = configs.filter(|device| caller.may(Verb::Read, &device.topic)).collect();
         let total = readable.len();
         if order == ListOrder::Worst {
-            readable.sort_by_cached_key(|device| worst_first(&state_of(bus, device), device));
+            readable.sort_by_cached_key(|device| worst_first(&state_of(bus, &device.topic), device));
         }
         let shown = |device: &DeviceConfig| Device { health: health(bus, device), points: device.points.len() };
         Devices { devices: readable.into_iter().take(limit).map(shown).collect(), total }
@@ -212,37 +213,19 @@ fn topic_text(device: &DeviceConfig, point: &PointConfig) -> String {
 }
 
 pub(super) fn health(bus: &Bus, device: &DeviceConfig) -> DeviceHealth {
-    let stats = leaf_of(device, "stats").and_then(|topic| json_at(bus, &topic)).unwrap_or_default();
+    let stats = Topic::new(&format!("$SYS/devices/{}/stats", device.topic)).ok();
+    let stats = stats.and_then(|topic| json_at(bus, &topic)).unwrap_or_default();
     let time = |name: &str| stats.get(name).and_then(Json::as_str).map(str::to_owned);
     DeviceHealth {
         topic: device.topic.to_string(),
         name: device.name.clone(),
         protocol: device.protocol.name().word(),
         address: device.address().unwrap_or_default(),
-        state: state_of(bus, device),
+        state: state_of(bus, &device.topic),
         since: time("since"),
         last_seen: time("last_seen"),
         tags: device.tags.clone(),
         stats,
-    }
-}
-
-fn leaf_of(device: &DeviceConfig, leaf: &str) -> Option<Topic> {
-    Topic::new(&format!("$SYS/devices/{}/{leaf}", device.topic)).ok()
-}
-
-fn state_of(bus: &Bus, device: &DeviceConfig) -> String {
-    let state = leaf_of(device, "state").and_then(|topic| text_at(bus, &topic));
-    state.unwrap_or_else(|| DeviceState::Connecting.name().to_owned())
-}
-
-fn text_at(bus: &Bus, topic: &Topic) -> Option<String> {
-    match bus.tree().get(topic)?.body {
-        Body::Point(point) => match &point.value {
-            Value::Text(text) => Some(text.to_string()),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => None,
-        },
-        body @ (Body::Published(_) | Body::Opaque(_)) => String::from_utf8(body.to_payload().to_vec()).ok(),
     }
 }
 

@@ -299,11 +299,11 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     let downsampled = "Samples in the place of which others stand, by rules of retention.";
     e.counter("tieline_history_downsampled_samples_total", downsampled, status.rules.downsampled);
     let rewritten = "Days written again because of rules of retention.";
-    e.counter("tieline_history_rewritten_days_total", rewritten, status.rules.days);
+    e.counter("tieline_history_day_files_rewritten_total", rewritten, status.rules.days);
     let rewritten = "Bytes of day files written again because of rules of retention.";
     e.counter("tieline_history_rewritten_bytes_total", rewritten, status.rules.bytes);
     e.counter("tieline_history_chunk_bytes_total", "Bytes of chunks and day files written.", status.chunk_bytes);
-    e.counter("tieline_history_closed_days_total", "Days written as a file.", status.closed_days);
+    e.counter("tieline_history_day_files_total", "Days written as a file.", status.closed_days);
     let migration = status.migration.map(|migration| migration.topics - migration.topics_done);
     e.gauge(
         "tieline_history_migration_topics",

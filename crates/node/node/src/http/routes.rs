@@ -3,12 +3,15 @@
 //! A handler's first argument says who may call its route; its other arguments and its answer say what is in the document.
 //! What types cannot say are the words here.
 
+mod graphite;
+mod logins;
+
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, graphite, history,
+    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, history,
     history_compaction, history_deletion, history_edits, history_import, history_states, history_stats, history_tail,
-    identity, joining, locks, login, metrics, reload, sessions, sites, status, topics, trace, values,
+    joining, locks, metrics, reload, sessions, sites, status, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -19,7 +22,7 @@ use tieline_service::http::routes::Routes;
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
     let routes = of_devices(of_edits(of_history(of_topics(routes))));
-    of_graphite(of_identity(of_login(of_fabric(of_locks(of_monitoring(of_node(of_control(routes))))))))
+    graphite::add(logins::add(of_fabric(of_locks(of_monitoring(of_node(of_control(routes)))))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
@@ -313,34 +316,6 @@ fn of_monitoring(routes: Routes<Protected>) -> Routes<Protected> {
         )
 }
 
-/// What Grafana's data source for Graphite calls.
-fn of_graphite(routes: Routes<Protected>) -> Routes<Protected> {
-    const OFF: &str = "History is off or cannot be read, or too much is under way";
-    let render = |id| Op::new(id, "Get recorded series as Graphite has them").problem(503, OFF);
-    let find = |id| Op::new(id, "List names below others as Graphite has them").problem(503, OFF);
-    let expand = |id| Op::new(id, "List names that a pattern selects as Graphite has them").problem(503, OFF);
-    routes
-        .get("/graphite/render", graphite::render::<false>, render("graphiteRender"))
-        .post("/graphite/render", graphite::render::<true>, render("graphiteRenderForm"))
-        .get("/graphite/metrics/find", graphite::find::<false>, find("graphiteFind"))
-        .post("/graphite/metrics/find", graphite::find::<true>, find("graphiteFindForm"))
-        .get("/graphite/metrics/expand", graphite::expand::<false>, expand("graphiteExpand"))
-        .post("/graphite/metrics/expand", graphite::expand::<true>, expand("graphiteExpandForm"))
-        .get("/graphite/functions", graphite::functions, Op::new("graphiteFunctions", "List functions of targets"))
-        .get("/graphite/version", graphite::version, Op::new("graphiteVersion", "Get the release of Graphite"))
-        .get("/graphite/tags/autoComplete/tags", graphite::tags, Op::new("graphiteTags", "List tags: there are none"))
-        .get(
-            "/graphite/tags/autoComplete/values",
-            graphite::tags,
-            Op::new("graphiteTagValues", "List values of a tag: there are none"),
-        )
-        .get(
-            "/graphite/events/get_data",
-            graphite::events,
-            Op::new("graphiteEvents", "List annotations of the history as events of Graphite").problem(503, OFF),
-        )
-}
-
 /// Of locks of sessions.
 fn of_locks(routes: Routes<Protected>) -> Routes<Protected> {
     routes.get("/v1/locks", locks::list, Op::new("locks", "List the locks that MQTT sessions have or wait for")).post(
@@ -398,87 +373,6 @@ fn of_fabric(routes: Routes<Protected>) -> Routes<Protected> {
         )
 }
 
-fn of_login(routes: Routes<Protected>) -> Routes<Protected> {
-    routes
-        .get(
-            "/v1/me",
-            access::me,
-            Op::new("me", "Get the user of this request, with roles and rights")
-                .says(200, "The user; null if no users are configured"),
-        )
-        .get("/login", login::login_page, Op::new("loginPage", "Get the login page").page(200, "The page"))
-        .post_at_most(
-            login::FORM_BYTES_MAX,
-            "/login",
-            login::login,
-            Op::new("login", "Log in with a form. The answer sets a cookie")
-                .says(303, "Logged in")
-                .page(401, "The login page: the user or the password is wrong, or cannot be checked now")
-                .page(403, "The login page: the user has no role, or the request comes from a foreign page"),
-        )
-        .post("/logout", login::logout, Op::new("logout", "Log out").says(200, "Logged out").says(303, "Logged out"))
-}
-
-/// Of logins by an identity provider.
-fn of_identity(routes: Routes<Protected>) -> Routes<Protected> {
-    routes
-        .get(
-            "/login/provider",
-            identity::browser::begin,
-            Op::new("beginLogin", "Log in at the identity provider").says(303, "The address of the provider"),
-        )
-        .get(
-            "/login/callback",
-            identity::browser::callback,
-            Op::new("endLogin", "Come back from the identity provider. The answer sets a cookie")
-                .says(303, "Logged in")
-                .page(400, "The login was not begun by this browser, was used before, or is over")
-                .page(401, "The ID token is not valid")
-                .page(403, "The provider refuses, or no group of the person has a role")
-                .page(502, "The answer of the provider cannot be used")
-                .page(503, "The provider does not answer"),
-        )
-        .post_at_most(
-            identity::browser::LOGOUT_BYTES_MAX,
-            "/login/provider-logout",
-            identity::browser::provider_logout,
-            Op::new("providerLogout", "End the logins of a session that the identity provider has ended")
-                .says(200, "Ended")
-                .problem(400, "The logout token is not valid")
-                .problem(404, "The node has no identity provider"),
-        )
-        .post_at_most(
-            identity::device::DEVICE_BYTES_MAX,
-            "/v1/logins/end",
-            login::end_logins,
-            Op::new("endLogins", "End the logins of a user at the console and of the command line")
-                .about("Needs admin on $access/logins. The audit log gets a record. MQTT sessions go on."),
-        )
-        .post_at_most(
-            identity::device::DEVICE_BYTES_MAX,
-            "/v1/login/device",
-            identity::device::begin,
-            Op::new("beginDeviceLogin", "Begin a login that a person confirms at the identity provider (RFC 8628)")
-                .problem(409, NO_PROVIDER)
-                .problem(429, "Too many logins wait to be confirmed")
-                .problem(502, "The answer of the provider cannot be used"),
-        )
-        .post_at_most(
-            identity::device::DEVICE_BYTES_MAX,
-            "/v1/login/device/token",
-            identity::device::token,
-            Op::new("deviceToken", "Get the token of a login, once the person has confirmed it")
-                .problem(
-                    403,
-                    "The person or the provider refuses, or no group of the person has a role; or a foreign page asked",
-                )
-                .problem(404, "The login is over, or was never begun")
-                .problem(409, NO_PROVIDER)
-                .problem(502, "The answer of the provider cannot be used"),
-        )
-}
-
-const NO_PROVIDER: &str = "The node has no identity provider";
 const LIVE: &str = "The stream begins with the last values, in several events. Changes follow, conflated by topic, at most ten events a second (event: update, LiveUpdate). \
     Each second there is an event with the time of the node: if there is none for some seconds, the values are old (event: beat, LiveBeat). With group, \
     there are counts of values by quality, of all topics and of each group, when they change (event: counts, LiveCounts).";

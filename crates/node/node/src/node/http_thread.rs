@@ -14,26 +14,11 @@ use tokio::sync::Notify;
 /// How often the thread says that it runs its tasks.
 const BEAT_EVERY: Duration = Duration::from_millis(250);
 
-/// What the thread of HTTP counts while it runs its tasks.
-#[derive(Debug, Default)]
-pub(super) struct HttpBeats {
-    beaten: Notify,
-}
-
-impl HttpBeats {
-    async fn keep(self: Arc<Self>) {
-        let mut interval = tokio::time::interval(BEAT_EVERY);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            self.beaten.notify_waiters();
-        }
-    }
-
-    /// Waits until the thread runs its tasks once more.
-    pub(super) async fn next(&self) {
-        self.beaten.notified().await;
-    }
+/// The running thread.
+#[derive(Debug)]
+pub(super) struct HttpThread {
+    thread: ShardThread,
+    beats: Arc<Notify>,
 }
 
 pub(super) fn listen_http(config: &Config) -> Result<(std::net::TcpListener, SocketAddr), StartError> {
@@ -46,24 +31,45 @@ pub(super) fn listen_http(config: &Config) -> Result<(std::net::TcpListener, Soc
     listen().map_err(|why| StartError::Listen { what: "http", address: config.http.listen, why })
 }
 
-pub(super) fn start_http(
-    config: &Config,
-    clock: Clock,
-    listener: std::net::TcpListener,
-    app: App,
-    beats: &Arc<HttpBeats>,
-) -> Result<ShardThread, StartError> {
-    let (owned, beat) = (config.http.clone(), Arc::clone(beats));
-    let certificates = Arc::clone(&app.about.tls);
-    let tls = config.http.tls.as_ref().map(|files| certificates.load(files)).transpose();
-    let tls = tls.map_err(|error| StartError::Tls(error.to_string()))?;
-    let body = move |_shard: Rc<tieline_net::Shard>| async move {
-        tokio::task::spawn_local(tieline_transport::watch(certificates, move || clock.now().utc));
-        tokio::task::spawn_local(beat.keep());
-        match TcpListener::from_std(listener) {
-            Ok(listener) => crate::http::serve(listener, app, &owned, tls).await,
-            Err(error) => tracing::error!(%error, "the HTTP server did not start"),
-        }
-    };
-    ShardThread::spawn("http", clock, Arc::default(), body).map_err(StartError::Thread)
+impl HttpThread {
+    pub(super) fn start(
+        config: &Config,
+        clock: Clock,
+        listener: std::net::TcpListener,
+        app: App,
+    ) -> Result<Self, StartError> {
+        let beats = Arc::new(Notify::new());
+        let (owned, beaten) = (config.http.clone(), Arc::clone(&beats));
+        let certificates = Arc::clone(&app.about.tls);
+        let tls = config.http.tls.as_ref().map(|files| certificates.load(files)).transpose();
+        let tls = tls.map_err(|error| StartError::Tls(error.to_string()))?;
+        let body = move |_shard: Rc<tieline_net::Shard>| async move {
+            tokio::task::spawn_local(tieline_transport::watch(certificates, move || clock.now().utc));
+            tokio::task::spawn_local(beat(beaten));
+            match TcpListener::from_std(listener) {
+                Ok(listener) => crate::http::serve(listener, app, &owned, tls).await,
+                Err(error) => tracing::error!(%error, "the HTTP server did not start"),
+            }
+        };
+        let thread = ShardThread::spawn("http", clock, Arc::default(), body).map_err(StartError::Thread)?;
+        Ok(Self { thread, beats })
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits until the thread runs its tasks once more.
+    pub(super) async fn beat(&self) {
+        self.beats.notified().await;
+    }
+}
+
+async fn beat(beats: Arc<Notify>) {
+    let mut interval = tokio::time::interval(BEAT_EVERY);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        beats.notify_waiters();
+    }
 }
