@@ -19,6 +19,7 @@ use crate::history::args::HistoryVerb;
 use crate::import::args::ImportVerb;
 use crate::login::args::{LoginArgs, LogoutArgs};
 use crate::replay::args::ReplayArgs;
+use crate::rules::args::RulesVerb;
 use crate::run::args::RunArgs;
 use crate::seal::args::SealVerb;
 use crate::serve::args::{BacnetVerb, Iec104Verb, ModbusVerb};
@@ -137,6 +138,9 @@ pub enum Verb {
     /// Topics derived from topics
     #[command(subcommand)]
     Views(ViewsVerb),
+    /// Alarm rules: check a file of them, try it on recorded history
+    #[command(subcommand)]
+    Rules(RulesVerb),
     /// Named nodes: address, user, TLS files
     #[command(subcommand)]
     Context(ContextVerb),

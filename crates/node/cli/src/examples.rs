@@ -236,6 +236,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tieline views test --config plant.toml --live", "tieline views test --config plant.toml < updates.txt"],
     ),
     ("views reload", &["tieline views reload"]),
+    ("rules check", &["tieline rules check alarms.csv", "tieline rules check alarms.csv --strict --json"]),
+    (
+        "rules test",
+        &[
+            "tieline rules test alarms.csv --from 24h",
+            "tieline rules test alarms.csv 'site/#' --from -7d --to 5m --all",
+        ],
+    ),
     (
         "context add",
         &[

@@ -35,6 +35,7 @@ mod man;
 mod progress;
 mod reload;
 mod replay;
+mod rules;
 mod run;
 mod seal;
 mod serve;
@@ -116,6 +117,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Release(args) => control::release(&args),
         Verb::Override(verb) => control::override_verb(&verb),
         Verb::Views(verb) => views::views(&verb),
+        Verb::Rules(verb) => rules::rules(&verb),
         Verb::Reload(args) => reload::reload(&args),
         Verb::Context(verb) => context::context(&verb),
         Verb::Access(verb) => access::access(&verb),

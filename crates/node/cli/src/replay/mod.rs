@@ -6,11 +6,11 @@
 
 pub mod args;
 pub mod pace;
-mod recorded;
+pub mod recorded;
 
 use crate::api::now;
 use crate::{log, signals, who};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use args::ReplayArgs;
 use pace::Pace;
 use recorded::{Recorded, Span};
@@ -21,7 +21,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tieline_client::{MqttClient, MqttOptions, Publishing, Qos};
 use tieline_core::{Timestamp, Topic};
-use tieline_node::config::Moment;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -38,7 +37,7 @@ const ANSWER: Duration = Duration::from_secs(300);
 /// Plays history until it has ended, or a signal comes.
 pub fn replay(args: &ReplayArgs) -> Result<ExitCode> {
     log::start("warn", false);
-    let span = span(args, now())?;
+    let span = Span::new(args.topics.clone(), &args.from, args.to.as_deref(), args.raw, now())?;
     let prefix = match is_elsewhere(args) {
         true => String::new(),
         false => prefix(&args.name)?,
@@ -62,19 +61,6 @@ pub fn replay(args: &ReplayArgs) -> Result<ExitCode> {
         Ok(())
     })?;
     played.unwrap_or(Ok(())).map(|()| ExitCode::SUCCESS)
-}
-
-fn span(args: &ReplayArgs, now: Timestamp) -> Result<Span> {
-    let moment = |name: &str, text: &str| {
-        Moment::parse(text).ok_or_else(|| anyhow!("{name} is {text:?}, expected {}", Moment::EXPECTED))
-    };
-    let to = args.to.as_deref().map(|text| moment("--to", text)).transpose()?;
-    let to = to.map_or(now, |to| to.resolve(now, now));
-    let from = moment("--from", &args.from)?.resolve(to, now);
-    if to < from {
-        bail!("--from is {from}, expected a time before --to, which is {to}");
-    }
-    Ok(Span { topics: args.topics.clone(), from, to, is_raw: args.raw })
 }
 
 const fn is_elsewhere(args: &ReplayArgs) -> bool {
@@ -209,6 +195,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Verb};
     use clap::Parser;
+    use tieline_node::config::Moment;
 
     fn args(words: &[&str]) -> ReplayArgs {
         let cli = Cli::try_parse_from([&["tieline", "replay", "a/#"], words].concat()).unwrap();
@@ -220,7 +207,9 @@ mod tests {
     fn spans_and_names_are_read_or_say_what_is_wrong() {
         let now = "2026-11-20T12:00:00Z".parse().unwrap();
         let check = |words: &[&str], expect: Result<(&str, &str), &str>| {
-            let found = span(&args(words), now).map(|span| (span.from.to_string(), span.to.to_string()));
+            let ReplayArgs { topics, from, to, raw, .. } = args(words);
+            let span = Span::new(topics, &from, to.as_deref(), raw, now);
+            let found = span.map(|span| (span.from.to_string(), span.to.to_string()));
             let found = found.map_err(|error| error.to_string());
             assert_eq!(found, expect.map(|(a, b)| (a.to_owned(), b.to_owned())).map_err(str::to_owned));
         };

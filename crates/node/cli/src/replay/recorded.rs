@@ -1,12 +1,13 @@
 //! What is replayed, read from a node page by page: first the state at the beginning, then each value in order of time.
 
 use crate::uri;
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::sync::mpsc::SendError;
 use tieline_client::HttpClient;
 use tieline_core::Timestamp;
+use tieline_node::config::Moment;
 use tokio::sync::mpsc;
 
 /// Rows of a page.
@@ -36,6 +37,25 @@ pub struct Span {
     pub to: Timestamp,
     /// Without edits.
     pub is_raw: bool,
+}
+
+impl Span {
+    /// The span that the texts of a command line mean.
+    ///
+    /// # Errors
+    /// A text is not a time, or the end is before the beginning.
+    pub fn new(topics: Vec<String>, from: &str, to: Option<&str>, is_raw: bool, now: Timestamp) -> Result<Self> {
+        let moment = |name: &str, text: &str| {
+            Moment::parse(text).ok_or_else(|| anyhow!("{name} is {text:?}, expected {}", Moment::EXPECTED))
+        };
+        let to = to.map(|text| moment("--to", text)).transpose()?;
+        let to = to.map_or(now, |to| to.resolve(now, now));
+        let from = moment("--from", from)?.resolve(to, now);
+        if to < from {
+            bail!("--from is {from}, expected a time before --to, which is {to}");
+        }
+        Ok(Self { topics, from, to, is_raw })
+    }
 }
 
 #[derive(Deserialize)]
