@@ -10,7 +10,7 @@ pub enum RulesVerb {
     /// Check a file of alarm rules; print every error
     Check(RulesCheckArgs),
     /// Run alarm rules over recorded history; print what would have been annunciated
-    Test(RulesTestArgs),
+    Test(Box<RulesTestArgs>),
 }
 
 /// A file of rules.
