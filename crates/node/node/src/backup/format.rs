@@ -113,7 +113,8 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Checks the format of a folder that this process has for itself. One of an older release has that of this one from now on.
+/// Checks the format of a folder that this process has for itself. One of an older release has that of this one from now on;
+/// where its disk is full, from the next time on.
 ///
 /// # Errors
 /// The format is newer than this release, or the file cannot be read or written.
@@ -122,13 +123,23 @@ pub fn claim(folder: &Path) -> Result<(), FormatError> {
     if found.number == FORMAT {
         return Ok(());
     }
+    match write(folder) {
+        // A node with a full disk runs, and says so.
+        Err(error) if error.kind() == ErrorKind::StorageFull => {
+            tracing::warn!(%error, "the number of the data format cannot be written");
+            Ok(())
+        }
+        done => Ok(done?),
+    }
+}
+
+fn write(folder: &Path) -> io::Result<()> {
     let (file, new) = (folder.join(FILE), folder.join(format!("{FILE}.new")));
     let mut written = File::create(&new)?;
     writeln!(written, "{}", json!({ "format": FORMAT, "needs": NEEDS }))?;
     written.sync_all()?;
     fs::rename(&new, &file)?;
-    File::open(folder)?.sync_all()?;
-    Ok(())
+    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]
