@@ -286,7 +286,7 @@ def test_systemd_knows_how_the_node_does(machine):
     machine.run("systemctl", "restart", "tieline.service")
     before = first_process(machine)
     # A node that hangs is started again.
-    machine.run("systemctl", "kill", "--signal=STOP", "tieline.service")
+    machine.run("systemctl", "kill", "--kill-whom=main", "--signal=STOP", "tieline.service")
     until(lambda: shown(machine, "NRestarts") == "1" and shown(machine, "ActiveState") == "active", lambda: journal(machine), 60)
     healthy(machine)
     assert first_process(machine) != before
