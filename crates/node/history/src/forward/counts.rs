@@ -6,7 +6,7 @@
 //! A node that left a core moves the core's position as a leader does, so that only one of both writes a record.
 
 use super::core_position::{Shared, first_behind, path_of};
-use super::identity::{Identity, restored_at};
+use super::identity::{Identity, forget_restored, restored_at};
 use std::io;
 use std::path::{Path, PathBuf};
 use tieline_databases::DatabaseError;
@@ -39,6 +39,9 @@ pub(super) struct Count {
     pub(super) identity: Identity,
     /// The last position that the journal shares with what the database may have: one beyond it is of another past.
     pub(super) shared: u64,
+    /// Whether the journal is a copy, whose original may go on: what both have is counted under the name of both, so that it is
+    /// written once, and what follows under a name of its own.
+    pub(super) is_copy: bool,
     /// The position as the database has it.
     pub(super) position: Option<u64>,
     /// Whether a position was read since the start.
@@ -46,8 +49,32 @@ pub(super) struct Count {
 }
 
 impl Count {
-    const fn new(by: By, identity: Identity, shared: u64) -> Self {
-        Self { by, identity, shared, position: None, known: false }
+    const fn new(by: By, identity: Identity, shared: u64, is_copy: bool) -> Self {
+        Self { by, identity, shared, is_copy, position: None, known: false }
+    }
+
+    /// The last record that may be written under this name.
+    pub(super) fn limit(&self, durable: Seq) -> Seq {
+        if self.is_copy { durable.min(Seq(self.shared)) } else { durable }
+    }
+
+    /// Whether the database has all that a copy shares with its original, with `next` as the first record that it does not have.
+    pub(super) fn is_over(&self, next: Seq) -> bool {
+        self.is_copy && next.0 > self.shared
+    }
+
+    /// What follows has a name of its own, which the database knows.
+    ///
+    /// # Errors
+    /// The folder of databases cannot be written.
+    pub(super) fn part(&mut self, name: String) -> io::Result<()> {
+        self.identity.rename(name)?;
+        self.position = Some(self.shared);
+        if self.is_copy {
+            forget_restored(self.identity.path())?;
+            self.is_copy = false;
+        }
+        Ok(())
     }
 
     /// The first record that the database may not have, of those from `first` to `last`.
@@ -94,15 +121,18 @@ impl Counts {
     /// The folder of databases cannot be written.
     pub(super) fn open(databases: &Path, name: &str, core: Option<&Shared>, opened: Seq) -> io::Result<Self> {
         let own_path = own_path_of(databases, name);
-        let shared = restored_at(&own_path, opened)?.unwrap_or(opened.0);
-        let own = |path: PathBuf| Identity::open(path).map(|identity| Count::new(By::Sequence, identity, shared));
+        let restored = restored_at(&own_path, opened)?;
+        let (shared, is_copy) = (restored.unwrap_or(opened.0), restored.is_some());
+        let own =
+            |path: PathBuf| Identity::open(path).map(|identity| Count::new(By::Sequence, identity, shared, is_copy));
         // The log may have gone on without a node that left.
-        let left = |path: PathBuf| Identity::open(path).map(|identity| Count::new(By::Place, identity, u64::MAX));
+        let left =
+            |path: PathBuf| Identity::open(path).map(|identity| Count::new(By::Place, identity, u64::MAX, false));
         let there = |path: &PathBuf| path.try_exists().unwrap_or(true);
         let core_path = path_of(databases, name);
         let (main, other, other_path) = match core {
             Some(core) => {
-                let main = Count::new(By::Place, Identity::open(core_path)?, core.opened);
+                let main = Count::new(By::Place, Identity::open(core_path)?, core.opened, false);
                 let other = Some(own_path.clone()).filter(there).map(own).transpose()?;
                 (main, other, own_path)
             }
@@ -115,11 +145,20 @@ impl Counts {
     }
 
     /// The one that is written.
-    pub(super) fn current(&mut self) -> &mut Count {
+    pub(super) const fn current(&mut self) -> &mut Count {
         match (self.rest, &mut self.other) {
             (Rest::Writing(_), Some(other)) => other,
             (Rest::Due | Rest::Done | Rest::Writing(_), _) => &mut self.main,
         }
+    }
+
+    /// The last record that is read: of the count of the other mode, those that were there at the connection.
+    pub(super) fn limit(&mut self, durable: Seq) -> Seq {
+        let durable = match self.rest {
+            Rest::Writing(last) => durable.min(last),
+            Rest::Due | Rest::Done => durable,
+        };
+        self.current().limit(durable)
     }
 
     /// There are samples of a core that this node is no member of, and no database has had any of them: their count begins.
@@ -127,7 +166,7 @@ impl Counts {
     /// # Errors
     /// The folder of databases cannot be written.
     pub(super) fn begin_core(&mut self) -> io::Result<()> {
-        self.other = Some(Count::new(By::Place, Identity::open(self.other_path.clone())?, u64::MAX));
+        self.other = Some(Count::new(By::Place, Identity::open(self.other_path.clone())?, u64::MAX, false));
         self.rest = Rest::Due;
         Ok(())
     }

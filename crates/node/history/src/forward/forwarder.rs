@@ -3,8 +3,8 @@
 use super::Forwarding;
 use super::batch::{Batch, Wanted, gather};
 use super::core_position::Shared;
-use super::counts::{By, Counts, Rest};
-use super::identity::{Identity, forget_restored};
+use super::counts::{Counts, Rest};
+use super::identity::Identity;
 use crate::replicate::Replication;
 use crate::running::RunningInstant;
 use crate::status::Board;
@@ -133,7 +133,12 @@ impl Forwarder {
             self.counts.rest = Rest::Due;
             return Ok(());
         }
-        let next = self.counts.current().next(&self.folder, (first, last))?;
+        let mut next = self.counts.current().next(&self.folder, (first, last))?;
+        if self.counts.current().is_over(next) {
+            self.part()?;
+            next = self.counts.current().next(&self.folder, (first, last))?;
+        }
+        let position = self.counts.current().position;
         if is_rest && next > last {
             self.counts.rest = Rest::Done;
             return Ok(());
@@ -145,6 +150,10 @@ impl Forwarder {
         let trouble = self.board.note(|notes| {
             let notes = &mut notes.forwarding[self.index];
             notes.status.connects += 1;
+            if is_rest {
+                // What waits of the own count is not known.
+                notes.status.position = None;
+            }
             notes.away_since = None;
             notes.status.trouble.take()
         });
@@ -164,23 +173,27 @@ impl Forwarder {
         }
         count.position = forwarding.database.connect(count.identity.name())?;
         if !count.known && count.position.is_some_and(|position| position > count.shared) {
-            // This journal never had these records: its folder was restored from a copy. The name changes once the database has a
-            // position for it, which says that it has all before.
+            // This journal never had these records: its folder was restored from a copy.
             let (position, journal) = (count.position, count.shared);
             warn!(database = name, position, journal, "the database is ahead of the journal: a new count begins");
-            let other = Identity::another().map_err(system)?;
-            forwarding.database.connect(&other)?;
-            forwarding.database.write(&[], count.shared)?;
-            count.identity.rename(other).map_err(system)?;
-            count.position = Some(count.shared);
-            if let Some(core) = self.core.as_mut().filter(|_| !is_rest) {
-                core.say(name, &count.identity, count.shared)?;
-            }
+            self.part()?;
         }
-        if !count.known && count.by == By::Sequence {
-            forget_restored(count.identity.path()).map_err(system)?;
+        self.counts.current().known = true;
+        Ok(())
+    }
+
+    /// Begins a count for what the journal does not share with that of another node. The name changes once the database has a position
+    /// for it, which says that it has all before.
+    fn part(&mut self) -> Result<(), DatabaseError> {
+        let (is_rest, Self { forwarding, counts, core, .. }) = (self.counts.rest != Rest::Done, self);
+        let count = counts.current();
+        let other = Identity::another().map_err(system)?;
+        forwarding.database.connect(&other)?;
+        forwarding.database.write(&[], count.shared)?;
+        count.part(other).map_err(system)?;
+        if let Some(core) = core.as_mut().filter(|_| !is_rest) {
+            core.say(&forwarding.name, &count.identity, count.shared)?;
         }
-        count.known = true;
         Ok(())
     }
 
@@ -190,6 +203,9 @@ impl Forwarder {
         if matches!(self.counts.rest, Rest::Writing(last) if place > last) && self.ahead.is_none() {
             (self.counts.rest, self.reader) = (Rest::Done, None);
             return Ok(());
+        }
+        if self.ahead.is_none() && self.counts.current().is_over(place) {
+            self.part()?;
         }
         let batch = match self.ahead.take() {
             Some(batch) => batch,
@@ -245,7 +261,7 @@ impl Forwarder {
     /// The journal cannot be read.
     fn write(&mut self, batch: &Batch, to: u64) -> Result<Result<u64, DatabaseError>, DatabaseError> {
         let durable = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.durable);
-        let durable = self.limit(durable);
+        let durable = self.counts.limit(durable);
         let by = self.counts.current().by;
         let misses_others = self.misses_others();
         let Self { forwarding, reader, decoder, rows_max, singly, .. } = self;
@@ -283,19 +299,11 @@ impl Forwarder {
     }
 
     fn gather(&mut self, durable: Seq) -> Result<Batch, DatabaseError> {
-        let (durable, by, misses_others) = (self.limit(durable), self.counts.current().by, self.misses_others());
+        let (durable, by, misses_others) = (self.counts.limit(durable), self.counts.current().by, self.misses_others());
         let Some(reader) = &mut self.reader else { return Ok(Batch::default()) };
         let records_max = if self.singly > 0 { 1 } else { u64::MAX };
         let wanted = Wanted { name: &self.forwarding.name, topics: &self.forwarding.topics, by, misses_others };
         gather((reader, &mut self.decoder), wanted, durable, (self.rows_max, records_max))
-    }
-
-    /// The last record that is read: of the count of the other mode, those that were there at the connection.
-    fn limit(&self, durable: Seq) -> Seq {
-        match self.counts.rest {
-            Rest::Writing(last) => durable.min(last),
-            Rest::Due | Rest::Done => durable,
-        }
     }
 
     /// Whether nobody writes samples of before the core: each member may have the same, and no common count of them.

@@ -14,7 +14,8 @@ use tieline_journal::Seq;
 pub const SITES_FOLDER: &str = "sites";
 /// The file in it that says that the data folder was restored.
 pub const RESTORED_SITE: &str = "restored";
-/// How the file ends that says up to which record the journal was restored; it has nothing until the first start since.
+/// How the file ends that says up to which record the journal was restored, and its name then; it has nothing until the first start
+/// since.
 const RESTORED: &str = "restored";
 
 /// The name, and its file.
@@ -73,25 +74,28 @@ impl Identity {
     }
 }
 
-/// The last record that the journal had when the data folder was restored; none where it was not, or all is well since. `path` has the
-/// name of the journal, `opened` is the last record now.
+/// The last record that the journal had when the data folder was restored; none where it was not, or the journal has had another name
+/// since. `path` has the name of the journal, `opened` is the last record now.
 ///
 /// # Errors
 /// The folder cannot be read or written.
 pub(super) fn restored_at(path: &Path, opened: Seq) -> io::Result<Option<u64>> {
-    let path = path.with_extension(RESTORED);
-    match fs::read_to_string(&path) {
-        Ok(text) => match text.trim_end().parse() {
-            Ok(last) => Ok(Some(last)),
-            // The first start since.
-            Err(_) => replace(&path, &opened.0.to_string()).map(|()| Some(opened.0)),
-        },
+    let there = |path: &Path| match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
+    };
+    let restored = path.with_extension(RESTORED);
+    let Some(text) = there(&restored)? else { return Ok(None) };
+    let name = there(path)?.unwrap_or_default();
+    match text.trim_end().split_once(' ').map(|(last, of)| (last.parse(), of)) {
+        Some((Ok(last), of)) => Ok((of == name.trim_end()).then_some(last)),
+        // The first start since.
+        _ => replace(&restored, &format!("{} {}", opened.0, name.trim_end())).map(|()| Some(opened.0)),
     }
 }
 
-/// The database has been asked since the data folder was restored. `path` has the name of the journal.
+/// What the journal does not share with the one that it is a copy of has another name. `path` has that name.
 ///
 /// # Errors
 /// The folder cannot be written.
@@ -119,8 +123,10 @@ pub fn note_restored(data: &Path) -> io::Result<()> {
     };
     for entry in entries {
         let path = entry?.path();
-        if path.extension().is_some_and(|end| end == "journal") {
-            File::create(path.with_extension(RESTORED))?.sync_all()?;
+        let restored = path.with_extension(RESTORED);
+        // A copy of a copy shares no more with the first one.
+        if path.extension().is_some_and(|end| end == "journal") && !restored.exists() {
+            File::create(restored)?.sync_all()?;
         }
     }
     Ok(())

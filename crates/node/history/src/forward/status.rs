@@ -17,8 +17,8 @@ pub struct DatabaseStatus {
     pub away: Duration,
     /// The last journal record that it has; none while that is not known.
     pub position: Option<Seq>,
-    /// Journal records that wait for it.
-    pub backlog_records: u64,
+    /// Journal records that wait for it; none while its position is not known.
+    pub backlog_records: Option<u64>,
     /// Samples written.
     pub written_points: u64,
     /// Batches written.
@@ -55,7 +55,7 @@ impl ForwardNotes {
         let next = self.status.position.map(Seq::next);
         DatabaseStatus {
             away: self.away_since.map(RunningInstant::elapsed).unwrap_or_default(),
-            backlog_records: next.map_or(0, |next| durable.next().since(next)),
+            backlog_records: next.map(|next| durable.next().since(next)),
             given_up_records: next.map_or(0, |next| first.since(next)),
             ..self.status.clone()
         }

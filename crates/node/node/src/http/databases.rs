@@ -12,12 +12,12 @@ use tieline_service::exposition::Exposition;
 pub struct DatabaseShown {
     name: String,
     kind: &'static str,
-    #[schemars(extend("enum" = ["ok", "away"]))]
+    #[schemars(extend("enum" = ["ok", "away", "connecting"]))]
     state: &'static str,
     /// Why nothing is written
     detail: String,
-    /// Journal records that wait
-    backlog: u64,
+    /// Journal records that wait; null until the database has said what it has
+    backlog: Option<u64>,
     /// Samples written since the start
     written: u64,
     /// Journal records that it will never get: they were given up or damaged
@@ -32,7 +32,7 @@ pub(super) fn shown(seen: &Seen) -> Vec<DatabaseShown> {
     let each = |status: &DatabaseStatus| DatabaseShown {
         name: status.name.clone(),
         kind: status.kind,
-        state: if status.trouble.is_some() { "away" } else { "ok" },
+        state: state_of(status),
         detail: status.trouble.clone().unwrap_or_default(),
         backlog: status.backlog_records,
         written: status.written_points,
@@ -41,19 +41,25 @@ pub(super) fn shown(seen: &Seen) -> Vec<DatabaseShown> {
     all(seen).iter().map(each).collect()
 }
 
+const fn state_of(status: &DatabaseStatus) -> &'static str {
+    match (&status.trouble, status.position) {
+        (Some(_), _) => "away",
+        (None, Some(_)) => "ok",
+        (None, None) => "connecting",
+    }
+}
+
 /// What a person must see to: nothing is lost yet, or samples are given up (true).
 pub(super) fn trouble(seen: &Seen) -> Vec<(bool, String)> {
     let each = |status: &DatabaseStatus| {
         let why = status.trouble.as_ref()?;
         let (name, away, given_up) = (&status.name, status.away.as_secs(), status.given_up_records);
-        Some(if given_up > 0 {
-            (true, format!("database {name}: away for {away} s, {given_up} journal records were given up: {why}"))
-        } else {
-            (
-                false,
-                format!("database {name}: away for {away} s, {} journal records wait: {why}", status.backlog_records),
-            )
-        })
+        let what = match status.backlog_records {
+            _ if given_up > 0 => format!("{given_up} journal records were given up"),
+            Some(waiting) => format!("{waiting} journal records wait"),
+            None => "how many journal records wait is not known".to_owned(),
+        };
+        Some((given_up > 0, format!("database {name}: away for {away} s, {what}: {why}")))
     };
     all(seen).iter().filter_map(each).collect()
 }
@@ -66,15 +72,16 @@ pub(super) fn metrics(e: &mut Exposition, seen: &Seen) {
     let mut family = |name: &str, help: &str, kind: &str, of: &dyn Fn(&DatabaseStatus) -> f64| {
         e.labelled((name, help, kind), "database", databases.iter().map(|status| (&status.name, of(status))));
     };
-    let is_up = |status: &DatabaseStatus| f64::from(u8::from(status.trouble.is_none()));
+    let is_up = |status: &DatabaseStatus| f64::from(u8::from(state_of(status) == "ok"));
     family("tieline_database_up", "1 while samples are written to the database.", "gauge", &is_up);
     let seconds = |status: &DatabaseStatus| status.away.as_secs_f64();
     family("tieline_database_away_seconds", "Time since when nothing can be written.", "gauge", &seconds);
+    let waiting = databases.iter().filter_map(|status| Some((&status.name, status.backlog_records?)));
+    e.labelled(("tieline_database_backlog_records", "Journal records that wait.", "gauge"), "database", waiting);
     let seconds = |status: &DatabaseStatus| status.last_batch.as_secs_f64();
     family("tieline_database_batch_seconds", "Duration of the last batch.", "gauge", &seconds);
     type Count = (&'static str, &'static str, &'static str, fn(&DatabaseStatus) -> u64);
-    let counts: [Count; 9] = [
-        ("tieline_database_backlog_records", "Journal records that wait.", "gauge", |s| s.backlog_records),
+    let counts: [Count; 8] = [
         ("tieline_database_given_up_records", "Journal records that were given up meanwhile.", "gauge", |s| {
             s.given_up_records
         }),
