@@ -76,10 +76,10 @@ pub(super) fn metrics(e: &mut Exposition, seen: &Seen) {
     family("tieline_database_up", "1 while samples are written to the database.", "gauge", &is_up);
     let seconds = |status: &DatabaseStatus| status.away.as_secs_f64();
     family("tieline_database_away_seconds", "Time since when nothing can be written.", "gauge", &seconds);
-    let waiting = databases.iter().filter_map(|status| Some((&status.name, status.backlog_records?)));
-    e.labelled(("tieline_database_backlog_records", "Journal records that wait.", "gauge"), "database", waiting);
     let seconds = |status: &DatabaseStatus| status.last_batch.as_secs_f64();
     family("tieline_database_batch_seconds", "Duration of the last batch.", "gauge", &seconds);
+    let waiting = databases.iter().filter_map(|status| Some((&status.name, status.backlog_records?)));
+    e.labelled(("tieline_database_backlog_records", "Journal records that wait.", "gauge"), "database", waiting);
     type Count = (&'static str, &'static str, &'static str, fn(&DatabaseStatus) -> u64);
     let counts: [Count; 8] = [
         ("tieline_database_given_up_records", "Journal records that were given up meanwhile.", "gauge", |s| {
