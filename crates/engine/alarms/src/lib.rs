@@ -87,7 +87,7 @@ pub use engine::{Alarms, PlaceName};
 pub use record::{Record, RecordError, Saved};
 pub use rows::InputId;
 pub use rule::{Limit, Rule, Suppression, TopicPattern};
-pub use settings::{Counts, Settings, Stats};
+pub use settings::{Counts, PriorityCounts, Settings, Stats};
 pub use table::{RuleError, Rules};
 pub use words::{Kind, Priority, State, Transition};
 

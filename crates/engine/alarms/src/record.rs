@@ -166,6 +166,11 @@ impl Saved {
         self.records.remove(id);
     }
 
+    /// Occurrences up to this one were given, also of alarms that are normal now.
+    pub fn advance(&mut self, seq: u64) {
+        self.seq = self.seq.max(seq);
+    }
+
     /// The last occurrence that was given.
     #[must_use]
     pub const fn seq(&self) -> u64 {

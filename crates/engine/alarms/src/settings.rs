@@ -59,9 +59,20 @@ pub struct Stats {
     pub is_flood: bool,
 }
 
+/// How many there are of a priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PriorityCounts {
+    /// Active.
+    pub active: usize,
+    /// Not acknowledged.
+    pub unacknowledged: usize,
+}
+
 /// How many alarms there are of a kind of state; each alarm that is not normal counts in each that holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Active and unacknowledged, neither hidden nor consequences of others: by priority, from critical to event.
+    pub by_priority: [PriorityCounts; 5],
     /// Active, neither hidden nor the consequence of another.
     pub active: usize,
     /// Not acknowledged, neither hidden nor the consequence of another.

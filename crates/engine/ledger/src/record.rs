@@ -32,6 +32,7 @@
 //! | 17 | the messages pending for the session, up to this one, may have been sent | number, serial |
 //! | 18 | as 6, of a node where somebody has to show who it is | as 6, stamp |
 //! | 19 | numbers of locks up to this one may have been given out | number |
+//! | 20 | an alarm is as these bytes say; without bytes it is normal | name, number of its last occurrence, bytes |
 //!
 //! `version` is 1, or 2 where the record has a place in the log of a core with standbys: 8 bytes, low byte first, follow. Numbers are varints of base 128, low group first. Texts and bytes have their length before them. `?`
 //! is a byte, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 bytes, low byte first. A message
@@ -147,6 +148,15 @@ pub enum Record {
     },
     /// Numbers of locks up to this one may have been given out.
     LockNumbers(u64),
+    /// An alarm has changed.
+    Alarm {
+        /// Its name.
+        name: String,
+        /// The number of its last occurrence: later ones of any alarm have greater numbers.
+        occurrence: u64,
+        /// What there is to know of it; nothing where it is normal, or is no more.
+        state: Bytes,
+    },
 }
 
 /// A message as MQTT has it.
@@ -317,6 +327,12 @@ impl Record {
             Self::Released { session, packet_id } => push_numbers(14, &[*session, u64::from(*packet_id)], out),
             Self::Sent { session, serial } => push_numbers(17, &[*session, *serial], out),
             Self::LockNumbers(upto) => push_numbers(19, &[*upto], out),
+            Self::Alarm { name, occurrence, state } => {
+                out.push(20);
+                push_bytes(name.as_bytes(), out);
+                varint::put(out, *occurrence);
+                push_bytes(state, out);
+            }
         }
     }
 
@@ -352,6 +368,11 @@ impl Record {
                 Self::Session(Session { stamp: Some(cursor.u64_le()?), ..session })
             }
             19 => Self::LockNumbers(varint::get(cursor)?),
+            20 => Self::Alarm {
+                name: text(cursor)?.into(),
+                occurrence: varint::get(cursor)?,
+                state: bytes(cursor)?,
+            },
             tag => return Err(RecordError::Tag(tag)),
         })
     }

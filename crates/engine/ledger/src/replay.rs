@@ -67,6 +67,10 @@ pub struct Image {
     pub sessions: BTreeMap<u64, Kept>,
     /// Numbers of locks up to this one may have been given out.
     pub lock_numbers: u64,
+    /// The alarms that are not normal, by name.
+    pub alarms: BTreeMap<String, (u64, Bytes)>,
+    /// The number of the last occurrence of any alarm.
+    pub alarm_occurrence: u64,
 }
 
 /// Reads a log from its first record to its last.
@@ -144,6 +148,14 @@ impl Image {
             Record::Cleared(topic) => drop(self.values.remove(&topic)),
             Record::Ended(number) => drop(self.sessions.remove(&number)),
             Record::LockNumbers(upto) => self.lock_numbers = self.lock_numbers.max(upto),
+            Record::Alarm { name, occurrence, state } => {
+                self.alarm_occurrence = self.alarm_occurrence.max(occurrence);
+                if state.is_empty() {
+                    self.alarms.remove(&name);
+                } else {
+                    self.alarms.insert(name, (occurrence, state));
+                }
+            }
             record => {
                 if let Some(session) = record.session() {
                     self.sessions.entry(session).or_default().handle_change(record);
@@ -157,7 +169,18 @@ impl Image {
         let values = self.values.values().cloned().map(Record::Value);
         let sessions = self.sessions.iter().flat_map(|(number, kept)| kept.records(*number));
         let lock_numbers = (self.lock_numbers > 0).then_some(Record::LockNumbers(self.lock_numbers));
-        core::iter::once(Record::Alive(self.alive)).chain(lock_numbers).chain(values).chain(sessions)
+        core::iter::once(Record::Alive(self.alive)).chain(lock_numbers).chain(self.alarm_records()).chain(values).chain(sessions)
+    }
+
+    /// The alarms, and the number of the last occurrence, which an alarm without a name says.
+    pub fn alarm_records(&self) -> impl Iterator<Item = Record> + '_ {
+        let last = Record::Alarm { name: String::new(), occurrence: self.alarm_occurrence, state: Bytes::new() };
+        let alarms = self.alarms.iter().map(|(name, (occurrence, state))| Record::Alarm {
+            name: name.clone(),
+            occurrence: *occurrence,
+            state: state.clone(),
+        });
+        (self.alarm_occurrence > 0).then_some(last).into_iter().chain(alarms)
     }
 }
 
@@ -192,7 +215,8 @@ impl Kept {
             | Record::Value(_)
             | Record::Cleared(_)
             | Record::Ended(_)
-            | Record::LockNumbers(_) => {}
+            | Record::LockNumbers(_)
+            | Record::Alarm { .. } => {}
         }
     }
 

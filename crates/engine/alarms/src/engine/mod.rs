@@ -163,6 +163,23 @@ impl Alarms {
         self.events.pop_front().or_else(|| self.next_counted())
     }
 
+    /// Whether [`Alarms::poll_event`] may have something.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty() || !self.counted.is_empty()
+    }
+
+    /// Takes other settings. What is under way ends as it began.
+    pub const fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
+    /// The number of the last occurrence.
+    #[must_use]
+    pub const fn occurrence(&self) -> u64 {
+        self.seq
+    }
+
     /// When [`Alarms::handle_timeout`] has something to do.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {

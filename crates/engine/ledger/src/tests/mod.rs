@@ -71,6 +71,8 @@ fn any_change() -> impl Strategy<Value = Record> {
             .prop_map(|(session, packet_id, sample)| Record::Held { session, packet_id, sample }),
         (session(), id()).prop_map(|(session, packet_id)| Record::Released { session, packet_id }),
         (0u64..50).prop_map(Record::LockNumbers),
+        ("[ab]", 0u64..50, proptest::collection::vec(any::<u8>(), 0..3))
+            .prop_map(|(name, occurrence, state)| Record::Alarm { name, occurrence, state: state.into() }),
     ]
 }
 
@@ -100,7 +102,8 @@ fn well_formed(changes: Vec<Record>) -> Vec<Record> {
         | Record::Alive(_)
         | Record::Value(_)
         | Record::Cleared(_)
-        | Record::LockNumbers(_) => true,
+        | Record::LockNumbers(_)
+        | Record::Alarm { .. } => true,
         Record::Session(session) => {
             begun.insert(session.number);
             true
@@ -177,6 +180,7 @@ fn the_bytes_are_those_of_the_document() {
         ),
         (Record::Sent { session, serial }, "0411ac0202"),
         (Record::LockNumbers(300), "0313ac02"),
+        (Record::Alarm { name: "a".into(), occurrence: 300, state: Bytes::from_static(b"xy") }, "08140161ac02027879"),
         (of_anna(None), "0e06ac0201630104616e6e613c0000"),
         (of_anna(Some(258)), "1612ac0201630104616e6e613c00000201000000000000"),
     ] {
@@ -254,6 +258,7 @@ proptest! {
                 }
                 None => {
                     log.push(Record::LockNumbers(image.lock_numbers));
+                    log.extend(image.alarm_records());
                     log.extend(image.values.values().cloned().map(Record::Value));
                 }
             }

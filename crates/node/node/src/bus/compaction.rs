@@ -22,9 +22,11 @@ impl Bus {
             Subscriber::Group(_) | Subscriber::Feed(_) => false,
         };
         let sessions = self.subscribers.iter().filter(|(_, subscriber)| is_kept(subscriber)).map(|(key, _)| key);
-        let compaction = Compaction { sessions: sessions.collect(), values: Snapshot::new(all), bytes: 0 };
+        let (sessions, alarms) = (sessions.collect(), self.alarm_ids());
+        let compaction = Compaction { sessions, alarms, values: Snapshot::new(all), bytes: 0 };
         self.ledger.batches.begin_compaction(now, compaction);
         self.write_lock_numbers(now);
+        self.write_alarm_occurrence(now);
     }
 
     /// Writes some of the state again, while a compaction is running.
@@ -35,6 +37,8 @@ impl Bus {
             let before = self.ledger.batches.batch_bytes();
             if let Some(key) = compaction.sessions.pop() {
                 self.write_session(now, key);
+            } else if let Some(id) = compaction.alarms.pop() {
+                self.write_alarm(now, &id);
             } else if !compaction.values.is_done() {
                 let topics: Vec<TopicId> =
                     self.tree.next(&mut compaction.values, CHUNK).iter().map(|view| view.id).collect();

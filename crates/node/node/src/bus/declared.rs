@@ -66,6 +66,7 @@ impl Bus {
     pub(super) fn note(&mut self, now: Now, topic: &Topic, applied: &Applied, body: &Body, from: Option<SubscriberId>) {
         self.watchers.note(topic, applied);
         self.censuses.note(topic, applied, body);
+        self.note_alarms(now, topic, applied, body);
         let Self { declared: Declared { rules, lives, series }, tree, .. } = self;
         let is_replayed = topic.starts_with(REPLAY_PREFIX);
         if rules.is_empty() && !is_replayed {

@@ -13,6 +13,7 @@
 //! Read first: `state.rs`.
 
 pub mod admission;
+pub mod alarms;
 #[cfg(test)]
 mod alone;
 mod apply;

@@ -319,7 +319,7 @@ impl World {
             Subscriber::Client(_) | Subscriber::Group(_) | Subscriber::Feed(_) => None,
         };
         let sessions = bus.subscribers.iter().filter_map(|(_, subscriber)| kept(subscriber)).collect();
-        Image { alive: Timestamp::default(), values, sessions, lock_numbers: bus.locks.reserved() }
+        Image { alive: Timestamp::default(), values, sessions, lock_numbers: bus.locks.reserved(), ..Image::default() }
     }
 
     /// The disk takes all from here on: in the end it holds what the bus knows, and promises are made.

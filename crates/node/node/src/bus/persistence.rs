@@ -350,13 +350,13 @@ impl Bus {
                     self.settle(now, PendingAck::Receipt(receipt), false);
                 }
             }
-            // Where the disk takes nothing, sessions live in memory until it does.
             PendingAck::HeldOutput { key, session } => {
                 session.send(|wire, _| wire.release_output());
                 self.push_dirty(key);
             }
             PendingAck::SessionChanges { key, number, upto } => self.settle_changes(key, number, upto, kept),
             PendingAck::LockNumbers => self.handle_lock_numbers(now, kept),
+            PendingAck::Alarms { upto } => self.tell_alarms(now, upto, kept),
         }
     }
 

@@ -34,10 +34,10 @@ enum Restored {
 impl Bus {
     /// Restores what was pending, and writes into `batches` from here on. Topics that only the node publishes to now
     /// are left out.
-    pub fn restore(&mut self, now: Now, image: Image, batches: LedgerBatches) {
+    pub fn restore(&mut self, now: Now, mut image: Image, batches: LedgerBatches) {
         let died = died_at(&image, now.utc);
         self.locks.begin_after(image.lock_numbers);
-        let mut gone = Vec::new();
+        let mut gone = self.restore_alarms(now, &mut image);
         for (topic, value) in image.values {
             let is_free = !self.is_reserved(&topic) && !self.derives(&topic) && !topic.starts_with(REPLAY_PREFIX);
             let is_taken = is_free && self.restore_value(now, value);

@@ -1,6 +1,7 @@
 //! The state of the bus, and what each input does to it.
 
 use super::admission::Admission;
+use super::alarms::Alarming;
 use super::asks::{Asks, Turns};
 use super::census::Censuses;
 use super::client::Client;
@@ -132,6 +133,8 @@ pub struct Bus {
     /// Messages between sites.
     pub(super) site_events: Option<Box<super::SiteEvents>>,
     pub(super) centre_rights: Option<super::CentreRights>,
+    /// Alarms, where there may be some.
+    pub(super) alarming: Option<Box<Alarming>>,
     /// Locks of sessions.
     pub(super) locks: Locks<LockAnswerer>,
     /// Threads that have the sockets of clients.
@@ -187,6 +190,7 @@ impl Bus {
             site_calls: None,
             site_events: None,
             centre_rights: None,
+            alarming: None,
             locks: Locks::default(),
             sockets: Rc::default(),
             rate: Rate::default(),
@@ -266,6 +270,7 @@ impl Bus {
         for receipt in report.receipts {
             self.recorder.await_stored(Receipt::Field(receipt));
         }
+        self.note_presence(now, &report.links);
         self.commands.handle_report(now, report.outcomes, report.links);
     }
 

@@ -161,7 +161,7 @@ impl Bus {
     /// Whether a turn would do anything before its time.
     fn has_work(&self, now: Now) -> bool {
         let to_be_sent = !self.dirty.is_empty() || self.replaying.len() > 0 || self.sockets.has_urgent();
-        let to_be_told = self.feed_count() > 0 || self.watchers.has_due();
+        let to_be_told = self.feed_count() > 0 || self.watchers.has_due() || self.has_alarm_work();
         let to_be_kept = self.recorder.has_batch() || self.ledger.has_work(now);
         let is_due = || self.rate.is_due(now.mono) || self.deadline(now, Instant(u64::MAX)) < self.next_turn.due.get();
         to_be_sent || to_be_told || to_be_kept || is_due()
@@ -201,6 +201,7 @@ impl Bus {
         self.ask_upstream(now);
         self.finish_commands(now);
         self.finish_locks(now);
+        self.finish_alarms(now);
         self.remove_expired(now);
         self.remove_due(now);
         self.end_due_sessions(now);
@@ -263,6 +264,7 @@ impl Bus {
         let timeouts = [
             self.commands.timeout(),
             self.locks.timeout(),
+            self.alarm_timeout(),
             self.retained.timeout(),
             self.kept.timeout(),
             self.pump.timeout(),

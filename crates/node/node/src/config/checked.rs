@@ -2,6 +2,7 @@
 
 use super::Checks;
 use super::access::{AccessConfig, read_access};
+use super::alarms::{AlarmConfig, read_alarm};
 use super::audit::{AuditConfig, read_audit};
 use super::control::{CoordinationConfig, read_control};
 use super::database::{DatabaseConfig, read_databases};
@@ -57,6 +58,8 @@ pub struct Config {
     pub command: CommandConfig,
     /// `[control]`.
     pub control: CoordinationConfig,
+    /// `[alarm]`; none where the node has no alarms.
+    pub alarm: Option<AlarmConfig>,
     /// `[edge]`; none where the node has no upstream.
     pub edge: Option<EdgeConfig>,
     /// `[fabric]`; none where the node is joined to no other.
@@ -188,6 +191,7 @@ impl Default for Config {
             },
             command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
             control: CoordinationConfig::default(),
+            alarm: None,
             edge: None,
             fabric: None,
             site: None,
@@ -210,6 +214,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
     let shared = Shared::read(&mut root, doc, folder);
     let derived = root.array(doc, "derived");
     let edge = if root.has("edge") { read_edge(root.section(doc, "edge"), doc, folder, &node.name) } else { None };
+    let alarm = if root.has("alarm") { read_alarm(root.section(doc, "alarm"), doc, folder) } else { None };
     let (fabric, site, centre) = read_joined(&mut root, doc, folder, &node.name);
     let mut config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
@@ -220,6 +225,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         history: read_history(root.section(doc, "history"), doc, default.history, folder),
         command: read_command(root.section(doc, "command"), doc),
         control: read_control(root.section(doc, "control"), doc),
+        alarm,
         edge,
         fabric,
         site,

@@ -6,6 +6,7 @@
 //! Read first: `checked.rs`.
 
 mod access;
+mod alarms;
 mod audit;
 mod bacnet;
 mod checked;
@@ -43,6 +44,7 @@ mod tests;
 #[cfg(test)]
 mod transport_tests;
 
+pub use alarms::AlarmConfig;
 pub use access::{AccessConfig, CertificateConfig, JwtConfig, NameKind, load_access};
 pub use audit::AuditConfig;
 pub use bacnet::{BacnetConfig, BacnetSocket, ClockSync};

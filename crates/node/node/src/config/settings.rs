@@ -147,6 +147,26 @@ pub const CENTRE_EVENTS_KEEP: Span = Span::new("events_keep", 86_400_000, 10_000
 pub const COMMAND_TIMEOUT: Span = Span::new("timeout", 10_000, 100, 300_000);
 /// `command.queue_max`.
 pub const COMMAND_QUEUE_MAX: Count = Count::new("queue_max", 16, 1, 10_000);
+/// `alarm.strict`.
+pub const ALARM_STRICT: Flag = Flag::new("strict", false);
+/// `alarm.shelve_max`.
+pub const ALARM_SHELVE_MAX: Span = Span::new("shelve_max", 28_800_000, 1000, 2_592_000_000);
+/// `alarm.gather`.
+pub const ALARM_GATHER: Span = Span::new("gather", 2000, 0, 60_000);
+/// `alarm.chatter_count`.
+pub const ALARM_CHATTER_COUNT: Count<u8> = Count::new("chatter_count", 3, 2, 100);
+/// `alarm.chatter_time`.
+pub const ALARM_CHATTER_TIME: Span = Span::new("chatter_time", 60_000, 1000, 3_600_000);
+/// `alarm.operators`.
+pub const ALARM_OPERATORS: Count = Count::new("operators", 1, 1, 1000);
+/// `alarm.flood_in`.
+pub const ALARM_FLOOD_IN: Count = Count::new("flood_in", 10, 1, 100_000);
+/// `alarm.flood_out`.
+pub const ALARM_FLOOD_OUT: Count = Count::new("flood_out", 5, 1, 100_000);
+/// `alarm.rules_max`.
+pub const ALARM_RULES_MAX: Count = Count::new("rules_max", 100_000, 1, 1_000_000);
+/// `alarm.alarms_max`.
+pub const ALARM_ALARMS_MAX: Count = Count::new("alarms_max", 200_000, 1, 10_000_000);
 /// `control.reservation_required`.
 pub const CONTROL_RESERVATION_REQUIRED: Flag = Flag::new("reservation_required", false);
 /// `control.preempt_grace`.

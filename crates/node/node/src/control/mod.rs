@@ -11,6 +11,7 @@
 //!
 //! Read first: this file, `sending.rs`, then `state/mod.rs`.
 
+pub mod alarms;
 pub mod answer;
 pub mod audit;
 mod called;

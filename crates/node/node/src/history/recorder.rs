@@ -122,6 +122,13 @@ impl<R: Send + 'static> Recorder<R> {
         }
     }
 
+    /// Takes an update of the node's own, whatever is to be recorded otherwise.
+    pub fn record_own(&mut self, time: Timestamp, update: Update) {
+        if !matches!(self.writer, Writer::Off) {
+            self.record_sample(Sample::new(time, update), None);
+        }
+    }
+
     /// A time that no other message is recorded with: by it a message is known to history when it is recorded again.
     pub fn own_time(&mut self, now: Now) -> Timestamp {
         self.times.own(now.utc)

@@ -58,6 +58,8 @@ pub const MESSAGE_BYTES_MAX: usize = CHANGE_BYTES_MAX - (256 << 10);
 pub struct Compaction {
     /// Sessions that are to be said, by their places on the bus.
     pub sessions: Vec<usize>,
+    /// Alarms that are to be said.
+    pub alarms: Vec<tieline_alarms::AlarmId>,
     /// Last values that are to be said.
     pub values: Snapshot,
     /// Bytes that were said.

@@ -35,6 +35,11 @@ pub enum PendingAck {
     },
     /// Locks that wait for their numbers.
     LockNumbers,
+    /// Changes of alarms that are told then, up to one.
+    Alarms {
+        /// The number of the one behind it.
+        upto: u64,
+    },
 }
 
 impl PendingAck {
@@ -54,7 +59,11 @@ impl PendingAck {
                 };
                 size_of::<Sample>() + bytes
             }
-            Self::Receipt(_) | Self::HeldOutput { .. } | Self::SessionChanges { .. } | Self::LockNumbers => 0,
+            Self::Receipt(_)
+            | Self::HeldOutput { .. }
+            | Self::SessionChanges { .. }
+            | Self::LockNumbers
+            | Self::Alarms { .. } => 0,
         };
         size_of::<(u64, Self)>() + held
     }

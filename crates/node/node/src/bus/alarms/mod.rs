@@ -1,0 +1,145 @@
+//! Alarms on the bus: values in, changes out.
+//!
+//! ```text
+//! update ─▶ engine ─▶ change ─▶ ledger ── durable ─▶ $alarms/TOPIC/KIND, $alarms-journal, history
+//!              ▲                   ▲
+//!   presence ──┘        request ───┘ ── durable ──▶ answer
+//! ```
+//!
+//! Nothing is told of a change before it is on the disk, so a restart forgets nothing that was told. Where the disk takes nothing, changes
+//! are told all the same.
+//!
+//! Read first: this file, then `changes.rs`.
+
+mod changes;
+mod inputs;
+mod kept;
+mod requests;
+
+use super::state::Bus;
+use crate::config::AlarmConfig;
+use changes::Waiting;
+use inputs::Known;
+use std::collections::{HashMap, VecDeque};
+use tieline_alarms::{Alarm, Alarms, Counts, PlaceName, Rules, Stats};
+use tieline_core::{DeviceId, Instant, Now, Timestamp, Topic};
+use tieline_topics::Snapshot;
+
+/// The alarms of a bus.
+#[derive(Debug)]
+pub struct Alarming {
+    engine: Alarms,
+    /// What topics are to the engine, by their number in the tree.
+    known: Vec<Known>,
+    /// Topics that are declared again, because rules have changed.
+    walk: Option<Snapshot>,
+    /// The generation of the engine that the walk is of.
+    generation: u64,
+    /// The topics of devices: the places that may be away.
+    places: HashMap<DeviceId, Topic>,
+    /// Changes and answers that wait until what came before them is on the disk, in order; the number of the first of them.
+    waiting: VecDeque<Waiting>,
+    first_waiting: u64,
+    /// The time of the last row of the journal.
+    last_row: Timestamp,
+    /// Changes in the ledger that could not be written.
+    unwritten: u64,
+}
+
+/// Devices, as places of alarms.
+pub type Places = Vec<(DeviceId, Topic)>;
+
+impl Bus {
+    /// From here on, there are alarms. It comes before the first value.
+    pub fn set_alarms(&mut self, now: Now, config: AlarmConfig, places: Places) {
+        let mut engine = Alarms::new(config.settings, config.rules);
+        engine.set_places(now, &names_of(&places));
+        let generation = engine.generation();
+        self.alarming = Some(Box::new(Alarming {
+            engine,
+            known: Vec::new(),
+            walk: None,
+            generation,
+            places: places.into_iter().collect(),
+            waiting: VecDeque::new(),
+            first_waiting: 0,
+            last_row: Timestamp::default(),
+            unwritten: 0,
+        }));
+    }
+
+    /// Takes other alarms; none: there are none from here on, and those that there were are gone.
+    pub fn replace_alarms(&mut self, now: Now, config: Option<AlarmConfig>, places: Places) {
+        match (&mut self.alarming, config) {
+            (Some(alarming), Some(config)) => {
+                alarming.engine.set_settings(config.settings);
+                alarming.engine.set_rules(now, config.rules);
+            }
+            (Some(alarming), None) => alarming.engine.set_rules(now, Rules::default()),
+            (None, Some(config)) => {
+                self.set_alarms(now, config, places);
+                self.walk_alarms();
+            }
+            (None, None) => {}
+        }
+        self.work.notify_one();
+    }
+
+    /// There are other devices.
+    pub fn set_alarm_places(&mut self, now: Now, places: Places) {
+        let Some(alarming) = &mut self.alarming else { return };
+        alarming.engine.set_places(now, &names_of(&places));
+        alarming.places = places.into_iter().collect();
+        self.work.notify_one();
+    }
+
+    /// Whether there may be alarms.
+    #[must_use]
+    pub const fn has_alarms(&self) -> bool {
+        self.alarming.is_some()
+    }
+
+    /// The alarms that are not normal.
+    pub fn alarms(&self) -> impl Iterator<Item = Alarm> + '_ {
+        self.alarming.iter().flat_map(|alarming| alarming.engine.alarms())
+    }
+
+    /// How many there are; none where there are no alarms.
+    #[must_use]
+    pub fn alarm_counts(&self) -> Option<(Counts, Stats)> {
+        self.alarming.as_ref().map(|alarming| (alarming.engine.counts(), alarming.engine.stats()))
+    }
+
+    /// The rules in use.
+    #[must_use]
+    pub fn alarm_rules(&self) -> Option<&Rules> {
+        self.alarming.as_ref().map(|alarming| alarming.engine.rules())
+    }
+
+    /// Does what is due of alarms, and takes what has come out.
+    pub(super) fn finish_alarms(&mut self, now: Now) {
+        let Some(alarming) = &mut self.alarming else { return };
+        if alarming.engine.timeout().is_some_and(|due| due <= now.mono) {
+            alarming.engine.handle_timeout(now);
+        }
+        self.declare_some(now);
+        self.take_changes_of_alarms(now);
+    }
+
+    /// Whether alarms have something to do before their time.
+    pub(super) fn has_alarm_work(&self) -> bool {
+        self.alarming.as_ref().is_some_and(|alarming| alarming.engine.has_events() || alarming.walk.is_some())
+    }
+
+    /// When something is due.
+    pub(super) fn alarm_timeout(&self) -> Option<Instant> {
+        self.alarming.as_ref()?.engine.timeout()
+    }
+}
+
+fn names_of(places: &[(DeviceId, Topic)]) -> Vec<PlaceName> {
+    let mut names: Vec<&Topic> = places.iter().map(|(_, topic)| topic).collect();
+    // A place comes after the one above it, whose name is the beginning of its own.
+    names.sort();
+    names.into_iter().map(|name| PlaceName { name: name.clone(), parent: None }).collect()
+}
