@@ -20,13 +20,14 @@ pub use start_error::StartError;
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
 use crate::broker::listeners::{self, Addresses, Entrances};
 use crate::broker::{Broker, STALL, http_answer};
+use crate::bus::alarms::{AlarmPlaces, places_of};
 use crate::bus::ledger::{LedgerBatches, LedgerOwner, Opened};
 use crate::bus::ownership::{lanes, unpublished};
 use crate::bus::reload::{FieldShards, KnownDevices, Reloader, ShardParts};
 use crate::bus::reserved::Reserved;
 use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Mirror, Receipt};
 use crate::cluster::ClusterBoard;
-use crate::config::{Config, MqttConfig, TopicRule};
+use crate::config::{AlarmConfig, Config, MqttConfig, TopicRule};
 use crate::control::audit::AuditLog;
 use crate::control::state::{self, Record};
 use crate::control::{Commands, Fence, Tells};
@@ -122,6 +123,7 @@ impl Node {
             derived: (config.derived.clone(), derived.as_ref().map(|writer| writer.handle().clone())),
             lanes: lanes(&config.mqtt, &config.devices),
             rules: config.topics.clone(),
+            alarms: config.alarm.clone().map(|alarm| (alarm, places_of(change.table.devices().iter()))),
             pending: (opened, image),
             wall: wall.clone(),
             shown: (edge.as_ref().map(EdgeParts::mirrors).unwrap_or_default(), sites.on_bus()),
@@ -404,6 +406,7 @@ struct Binding {
     derived: (Vec<Series>, Option<DerivedHandle>),
     lanes: Vec<(Filter, Lane)>,
     rules: Vec<TopicRule>,
+    alarms: Option<(AlarmConfig, AlarmPlaces)>,
     pending: (Option<Opened>, Image),
     wall: WallClock,
     /// Topics of upstreams, and of sites.
@@ -425,7 +428,7 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let (listen, socket_threads) = (binding.config.listen, binding.sockets);
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, .. } =
+        let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, alarms, .. } =
             binding;
         let Binding {
             views, derived, pending: (opened, image), wall, shown: (mirrors, sites), sockets, cluster, ..
@@ -468,6 +471,9 @@ fn start_bus(
         let now = shard.now();
         let utc = if wall.doubt().is_some() { image.alive } else { now.utc };
         bus.set_reserved(reserved);
+        if let Some((alarms, places)) = alarms {
+            bus.set_alarms(now, alarms, places);
+        }
         bus.restore(Now { utc, ..now }, image, LedgerBatches::new(opened));
         bus.settle_holders(now);
         bus.set_sockets(&sockets);

@@ -9,6 +9,7 @@ use crate::bus::conditions::Conditions;
 use crate::bus::fetch::{self, Asked, Paging};
 use crate::bus::reasons;
 use crate::bus::{Bus, Receipt, Step, Wire, conditions, is_marked, locks};
+use crate::control::alarms;
 use crate::control::command::{CommandResult, REQUEST_PREFIX};
 use std::rc::Rc;
 use tieline_access::{Reach, Verb};
@@ -94,6 +95,9 @@ impl ClientOwner {
         }
         if let Some(verb) = message.topic.strip_prefix(control::REQUEST_PREFIX) {
             return self.take_control(client, now, (verb, message), spoken_for);
+        }
+        if let Some(verb) = message.topic.strip_prefix(alarms::REQUEST_PREFIX) {
+            return self.take_alarm_request(client, now, (verb, message), spoken_for);
         }
         if let Some(verb) = message.topic.strip_prefix(locks::REQUEST_PREFIX) {
             return self.take_lock(client, now, (verb, message), spoken_for);

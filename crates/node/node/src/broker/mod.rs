@@ -2,6 +2,7 @@
 //!
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
+mod alarms;
 mod authentication;
 mod control;
 pub mod listeners;

@@ -2,6 +2,7 @@
 //! commands go.
 
 use super::reserved::Reserved;
+use super::alarms::AlarmPlaces;
 use super::state::Bus;
 use crate::config::{DeviceConfig, MqttConfig, Numbered, Priority};
 use crate::control::{CommandSender, DeviceChange};
@@ -30,6 +31,8 @@ pub struct BusChange {
     pub lanes: Vec<(Filter, Lane)>,
     /// Which devices can be commanded how.
     pub commands: DeviceChange,
+    /// What may be away.
+    pub places: AlarmPlaces,
 }
 
 impl Ownership {
@@ -79,7 +82,8 @@ impl Bus {
     /// # Errors
     /// As of [`Bus::begin_change`].
     pub fn change_devices(&mut self, now: Now, change: BusChange) -> Result<(), PointError> {
-        let BusChange { unpublished, lanes, commands } = change;
+        let BusChange { unpublished, lanes, commands, places } = change;
+        self.set_alarm_places(now, places);
         self.recorder.set_unpublished(unpublished);
         self.set_lanes(lanes);
         let changed = self.commands.change_devices(now, commands);

@@ -7,6 +7,7 @@ use super::statistics::MINUTES;
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tieline_alarms::Priority;
 use tieline_core::{Body, Instant, Now, Topic, Words as _};
 
 /// What there are moving averages of.
@@ -32,6 +33,7 @@ impl Bus {
         let mut values = self.broker_values(now.mono);
         values.extend(self.node_values(now.mono));
         values.extend(self.cluster_values());
+        values.extend(self.alarm_values());
         for (load, name) in self.statistics.loads.iter().zip(LOADS) {
             let averages = load.per_minute.iter().zip(MINUTES);
             let named = |(average, minutes)| (format!("broker/load/{name}/{minutes}min"), format!("{average:.2}"));
@@ -93,6 +95,25 @@ impl Bus {
             ("version", concat!("tieline version ", env!("CARGO_PKG_VERSION")).to_owned()),
         ];
         counts.into_iter().map(|(name, value)| (format!("broker/{name}"), value)).collect()
+    }
+
+    /// How many alarms there are; nothing where there are none.
+    fn alarm_values(&self) -> Values {
+        let Some((counts, stats)) = self.alarm_counts() else { return Values::new() };
+        let priorities = Priority::WORDS.iter().zip(counts.by_priority).flat_map(|((word, _), of)| {
+            [("active", of.active), ("unacknowledged", of.unacknowledged)]
+                .map(|(name, count)| (format!("alarms/{word}/{name}"), count.to_string()))
+        });
+        let others = [
+            ("shelved", counts.shelved),
+            ("suppressed", counts.suppressed),
+            ("out_of_service", counts.out_of_service),
+            ("chattering", counts.chattering),
+            ("flood", usize::from(stats.is_flood)),
+            ("rate_10min", stats.annunciated_10min as usize),
+        ];
+        let others = others.into_iter().map(|(name, count)| (format!("alarms/{name}"), count.to_string()));
+        priorities.chain(others).collect()
     }
 
     /// What there is of the core that this node leads.

@@ -17,7 +17,7 @@ mod kept;
 mod requests;
 
 use super::state::Bus;
-use crate::config::AlarmConfig;
+use crate::config::{AlarmConfig, Numbered};
 use changes::Waiting;
 use inputs::Known;
 use std::collections::{HashMap, VecDeque};
@@ -47,11 +47,11 @@ pub struct Alarming {
 }
 
 /// Devices, as places of alarms.
-pub type Places = Vec<(DeviceId, Topic)>;
+pub type AlarmPlaces = Vec<(DeviceId, Topic)>;
 
 impl Bus {
     /// From here on, there are alarms. It comes before the first value.
-    pub fn set_alarms(&mut self, now: Now, config: AlarmConfig, places: Places) {
+    pub fn set_alarms(&mut self, now: Now, config: AlarmConfig, places: AlarmPlaces) {
         let mut engine = Alarms::new(config.settings, config.rules);
         engine.set_places(now, &names_of(&places));
         let generation = engine.generation();
@@ -69,7 +69,7 @@ impl Bus {
     }
 
     /// Takes other alarms; none: there are none from here on, and those that there were are gone.
-    pub fn replace_alarms(&mut self, now: Now, config: Option<AlarmConfig>, places: Places) {
+    pub fn replace_alarms(&mut self, now: Now, config: Option<AlarmConfig>, places: AlarmPlaces) {
         match (&mut self.alarming, config) {
             (Some(alarming), Some(config)) => {
                 alarming.engine.set_settings(config.settings);
@@ -86,7 +86,7 @@ impl Bus {
     }
 
     /// There are other devices.
-    pub fn set_alarm_places(&mut self, now: Now, places: Places) {
+    pub fn set_alarm_places(&mut self, now: Now, places: AlarmPlaces) {
         let Some(alarming) = &mut self.alarming else { return };
         alarming.engine.set_places(now, &names_of(&places));
         alarming.places = places.into_iter().collect();
@@ -135,6 +135,11 @@ impl Bus {
     pub(super) fn alarm_timeout(&self) -> Option<Instant> {
         self.alarming.as_ref()?.engine.timeout()
     }
+}
+
+/// The places of devices.
+pub fn places_of<'a>(devices: impl Iterator<Item = &'a Numbered>) -> AlarmPlaces {
+    devices.map(|device| (device.id, device.config.topic.clone())).collect()
 }
 
 fn names_of(places: &[(DeviceId, Topic)]) -> Vec<PlaceName> {

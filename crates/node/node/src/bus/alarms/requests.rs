@@ -26,23 +26,23 @@ impl Alarming {
 }
 
 impl Bus {
-    /// Does what a person asks, with each alarm for whose topic `may` says that they have the right. The answer comes when all that has
-    /// changed is on the disk; the audit log says who did what.
+    /// Does what a person asks, with each alarm of the request where `allowed` says that they have the right. The answer comes when all
+    /// that has changed is on the disk; the audit log says who did what.
     pub fn request_alarms(
         &mut self,
         now: Now,
         request: &AlarmRequest,
         who: &str,
-        may: &dyn Fn(&str) -> bool,
+        allowed: &[bool],
         answer: Callback<Vec<AlarmResult>>,
     ) {
         let mut results = Vec::with_capacity(request.targets.len());
-        for target in &request.targets {
+        for (target, allowed) in request.targets.iter().zip(allowed) {
             let Some(alarming) = &mut self.alarming else {
                 results.push(AlarmResult::of(target, Err(Refusal::Unknown)));
                 continue;
             };
-            if !may(&target.topic) {
+            if !allowed {
                 results.push(AlarmResult::denied(target));
                 continue;
             }

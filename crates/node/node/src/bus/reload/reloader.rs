@@ -16,10 +16,11 @@ use super::shards::FieldShards;
 use super::status::{NotStarted, ReloadStatus};
 use super::{ReloadError, load_config};
 use crate::access::denial;
+use crate::bus::alarms::places_of;
 use crate::bus::ownership::{BusChange, lanes, staying, unpublished};
 use crate::bus::reserved::Reserved;
 use crate::bus::{Bus, BusHandle};
-use crate::config::{Config, Numbered, Source, restart_needed};
+use crate::config::{AlarmConfig, Config, Numbered, Source, restart_needed};
 use crate::control::DeviceChange;
 use crate::field::{ChangeCounts, DeviceTable, ShardChange, TableChange};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,6 +49,7 @@ struct Running {
     table: DeviceTable,
     views: Vec<View>,
     derived: Vec<Series>,
+    alarm: Option<AlarmConfig>,
     /// What an edge shows although no client asks for it.
     keep: Vec<Filter>,
 }
@@ -100,7 +102,8 @@ impl Reloader {
     ) -> Self {
         let views = config.views.clone();
         let started = Config { devices: Vec::new(), ..config.clone() };
-        let running = Running { table, views, derived: config.derived.clone(), keep: kept_of(config) };
+        let (derived, alarm, keep) = (config.derived.clone(), config.alarm.clone(), kept_of(config));
+        let running = Running { table, views, derived, alarm, keep };
         let (running, status) = (Turn::new(running), Mutex::default());
         Self { started, bus, clock, shards, known, history, running, status }
     }
@@ -181,6 +184,11 @@ impl Reloader {
         self.history.set_rules(config.history.retention.clone());
         self.take_keep(running, kept_of(&config)).await?;
         let derived_series = config.derived.len();
+        if config.alarm != running.alarm {
+            let (alarm, places) = (config.alarm.clone(), places_of(self.known.all().iter()));
+            self.bus.call(move |bus: &mut Bus, now| bus.replace_alarms(now, alarm, places)).await.map_err(stopped)?;
+            running.alarm.clone_from(&config.alarm);
+        }
         if config.derived != running.derived {
             let series = config.derived.clone();
             self.bus.call(move |bus: &mut Bus, now| bus.set_derived_series(now, series)).await.map_err(stopped)?;
@@ -247,7 +255,7 @@ impl Reloader {
         self.shards.leave(&shards).await;
         self.shards.positions().keep(&keep_past(&devices));
         let (unpublished, lanes) = (unpublished(&config.devices), lanes(&self.started.mqtt, &config.devices));
-        let news = BusChange { unpublished, lanes, commands };
+        let news = BusChange { unpublished, lanes, commands, places: places_of(devices.iter()) };
         let changed = self.bus.call(move |bus, now| bus.change_devices(now, news)).await.map_err(stopped)?;
         if let Err(error) = changed {
             tracing::error!(%error, "points that can be commanded stay as they were");

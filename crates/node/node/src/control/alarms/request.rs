@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use tieline_access::Verb;
 use tieline_alarms::{Kind, Refusal};
 use tieline_core::{Topic, Words};
 use tieline_service::parse::parse_duration;
@@ -42,10 +43,13 @@ impl Words for AlarmAction {
 }
 
 impl AlarmAction {
-    /// Whether it takes more than the right to acknowledge.
+    /// The right that it takes on the alarmed topic.
     #[must_use]
-    pub const fn is_administrative(self) -> bool {
-        matches!(self, Self::Reset | Self::TakeOutOfService | Self::PutInService)
+    pub const fn verb(self) -> Verb {
+        match self {
+            Self::Acknowledge | Self::Shelve | Self::Unshelve | Self::Note => Verb::Acknowledge,
+            Self::Reset | Self::TakeOutOfService | Self::PutInService => Verb::Admin,
+        }
     }
 }
 
