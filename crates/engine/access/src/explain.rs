@@ -1,5 +1,6 @@
 //! Why a decision is as it is, rule by rule.
 
+use crate::alarmed::{Alarmed, decisive};
 use crate::{Effect, Names, Policy, Reach, Rule, Verb};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -46,7 +47,8 @@ impl Policy {
     /// Looks at each rule of some roles, for a topic.
     #[must_use]
     pub fn explain(&self, roles: &[Box<str>], names: Names<'_>, verb: Verb, topic: &str) -> Explanation {
-        let selects = |rule: &Rule| if rule.pattern.matches(topic, names) { Reach::All } else { Reach::Nothing };
+        let selects =
+            |rule: &Rule| if rule.pattern.matches(decisive(topic), names) { Reach::All } else { Reach::Nothing };
         let steps = self.steps(roles, verb, selects);
         let any = |wanted| steps.iter().any(|step| step.applies == wanted);
         let is_allowed = any(Applies::Allows) && !any(Applies::Denies);
@@ -56,10 +58,12 @@ impl Policy {
     /// Looks at each rule of some roles, for all topics that a filter selects.
     #[must_use]
     pub fn explain_filter(&self, roles: &[Box<str>], names: Names<'_>, verb: Verb, filter: &Filter) -> Explanation {
-        let selects = |rule: &Rule| match () {
-            () if rule.pattern.covers(filter, names) => Reach::All,
-            () if rule.pattern.meets(filter, names) => Reach::Some,
-            () => Reach::Nothing,
+        let alarmed = Alarmed::of(filter);
+        let selects = |rule: &Rule| match &alarmed {
+            Some(alarmed) => alarmed.selected(rule, names),
+            None if rule.pattern.covers(filter, names) => Reach::All,
+            None if rule.pattern.meets(filter, names) => Reach::Some,
+            None => Reach::Nothing,
         };
         let reach = self.compile(roles.iter().map(|role| &**role)).reach(verb, filter, names);
         Explanation { reach, steps: self.steps(roles, verb, selects) }

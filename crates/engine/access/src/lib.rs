@@ -20,6 +20,8 @@
 //! A subscription has a filter, not a topic. [`Rules::reach`] says whether the user may read all topics that the filter
 //! selects (no later check is needed), some of them (each topic is checked), or none.
 //!
+//! The rights to `$alarms/TOPIC/KIND`, an alarm, are those to `TOPIC`; so its readers are those of the topic.
+//!
 //! # Limits
 //!
 //! | limit | when full | counter |
@@ -51,6 +53,7 @@
 #![no_std]
 extern crate alloc;
 
+mod alarmed;
 mod bucket;
 mod explain;
 mod grants;

@@ -1,12 +1,14 @@
 //! The roles of IEC 62351-8, on our verbs.
 //!
 //! The standard gives its roles rights on logical devices (VIEW, READ, CONTROL, CONFIG, SECURITY, …). Here VIEW, READ,
-//! DATASET, REPORTING and FILEREAD are `read`, CONTROL is `command`, FILEWRITE and SETTINGGROUP are `publish`, CONFIG
+//! DATASET, REPORTING and FILEREAD are `read`, CONTROL is `command`
+//! and `acknowledge`, FILEWRITE and SETTINGGROUP are `publish`, CONFIG
 //! and FILEMNGT are `admin` on topics, and SECURITY is `admin` on `$access/#`. The audit log is `$audit`.
 
 use crate::{Role, Rule};
 
-const READ_ALL: [&str; 4] = ["allow read #", "allow read $SYS/#", "allow read $replay/#", "allow read $sites/#"];
+const READ_ALL: [&str; 5] =
+    ["allow read #", "allow read $SYS/#", "allow read $replay/#", "allow read $sites/#", "allow read $alarms-journal"];
 
 /// Their names and rules.
 pub const IEC_ROLES: [(&str, &[&str]); 7] = [
@@ -18,7 +20,10 @@ pub const IEC_ROLES: [(&str, &[&str]); 7] = [
             "allow read $SYS/#",
             "allow read $replay/#",
             "allow read $sites/#",
+            "allow read $alarms-journal",
             "allow command #",
+            "allow acknowledge #",
+            "allow acknowledge $SYS/#",
             "allow publish reply/{client}/#",
         ],
     ),
@@ -29,8 +34,11 @@ pub const IEC_ROLES: [(&str, &[&str]); 7] = [
             "allow read $SYS/#",
             "allow read $replay/#",
             "allow read $sites/#",
+            "allow read $alarms-journal",
             "allow publish $replay/#",
             "allow publish #",
+            "allow acknowledge #",
+            "allow acknowledge $SYS/#",
             "allow admin #",
             "allow admin $views",
             "allow admin $clock",
@@ -39,7 +47,14 @@ pub const IEC_ROLES: [(&str, &[&str]); 7] = [
     ),
     (
         "INSTALLER",
-        &["allow read #", "allow read $SYS/#", "allow read $replay/#", "allow read $sites/#", "allow publish #"],
+        &[
+            "allow read #",
+            "allow read $SYS/#",
+            "allow read $replay/#",
+            "allow read $sites/#",
+            "allow read $alarms-journal",
+            "allow publish #",
+        ],
     ),
     ("SECADM", &["allow read $SYS/#", "allow read $access/#", "allow admin $access/#"]),
     ("SECAUD", &["allow read $SYS/#", "allow read $access/#", "allow read $audit/#"]),

@@ -54,7 +54,9 @@ impl fmt::Display for RuleError {
         match self {
             Self::Form => f.write_str("a rule has an effect, verbs and a topic filter, as in \"allow read site/#\""),
             Self::Effect(word) => write!(f, "a rule begins with {word:?}, expected allow or deny"),
-            Self::Verb(word) => write!(f, "{word:?} is no verb, expected read, publish, command, admin or all"),
+            Self::Verb(word) => {
+                write!(f, "{word:?} is no verb, expected read, publish, command, acknowledge, admin or all")
+            }
             Self::Pattern(error) => error.fmt(f),
         }
     }

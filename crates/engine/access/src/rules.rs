@@ -1,5 +1,6 @@
 //! The rules of a set of roles, compiled to one trie of levels.
 
+use crate::alarmed::{Alarmed, decisive};
 use crate::pattern::{Level, level_name};
 use crate::{Effect, Names, Rule, Verb, Verbs};
 use alloc::boxed::Box;
@@ -145,7 +146,7 @@ impl Rules {
     }
 
     fn find(&self, topic: &str, names: Names<'_>) -> Found {
-        let mut found = Found::default();
+        let (mut found, topic) = (Found::default(), decisive(topic));
         self.walk(0, Some(topic), topic.starts_with('$'), names, &mut found);
         found
     }
@@ -187,6 +188,13 @@ impl Rules {
     /// or nothing of the topics that there are.
     #[must_use]
     pub fn reach(&self, verb: Verb, filter: &Filter, names: Names<'_>) -> Reach {
+        match Alarmed::of(filter) {
+            Some(alarmed) => alarmed.reach(verb, &self.rules, |filter| self.reach_itself(verb, filter, names)),
+            None => self.reach_itself(verb, filter, names),
+        }
+    }
+
+    fn reach_itself(&self, verb: Verb, filter: &Filter, names: Names<'_>) -> Reach {
         let about = |effect| self.rules.iter().filter(move |r| r.effect == effect && r.verbs.contains(verb));
         let denies = |part: &Filter| about(Effect::Deny).any(|rule| rule.pattern.covers(part, names));
         let untouched = !about(Effect::Deny).any(|rule| rule.pattern.meets(filter, names));

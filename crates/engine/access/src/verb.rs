@@ -11,13 +11,15 @@ pub enum Verb {
     Publish,
     /// Operate the point behind it.
     Command,
+    /// Acknowledge and shelve its alarms.
+    Acknowledge,
     /// Administer what it stands for.
     Admin,
 }
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Publish, Self::Command, Self::Admin];
+    pub const ALL: [Self; 5] = [Self::Read, Self::Publish, Self::Command, Self::Acknowledge, Self::Admin];
 
     /// The word in rules.
     #[must_use]
@@ -26,6 +28,7 @@ impl Verb {
             Self::Read => "read",
             Self::Publish => "publish",
             Self::Command => "command",
+            Self::Acknowledge => "acknowledge",
             Self::Admin => "admin",
         }
     }
@@ -42,6 +45,7 @@ impl Verb {
             Self::Publish => 2,
             Self::Command => 4,
             Self::Admin => 8,
+            Self::Acknowledge => 16,
         }
     }
 }
@@ -60,7 +64,7 @@ impl Verbs {
     /// None.
     pub const NONE: Self = Self(0);
     /// All.
-    pub const ALL: Self = Self(15);
+    pub const ALL: Self = Self(31);
 
     /// With one more.
     #[must_use]

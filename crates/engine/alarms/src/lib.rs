@@ -67,6 +67,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Reports
+//!
+//! [`Report`] makes of the rows of a journal the figures that an alarm system is rated by (ISA-18.2).
+//!
 //! Read first: `words.rs`, `alarm.rs`, then `engine/mod.rs`, `engine/life.rs`, `engine/causes.rs`.
 #![no_std]
 extern crate alloc;
@@ -76,6 +80,7 @@ mod engine;
 mod flood;
 mod matcher;
 mod record;
+mod report;
 mod rows;
 mod rule;
 mod settings;
@@ -85,6 +90,7 @@ mod words;
 pub use alarm::{Alarm, AlarmId, By, Change, Event, Flags, Refusal, Service, Shelf, Target};
 pub use engine::{Alarms, PlaceName};
 pub use record::{Record, RecordError, Saved};
+pub use report::{Figures, Frequent, Measure, REPORT_BEFORE, REPORT_SPAN_MAX, Rating, Report, ReportRow, Responses};
 pub use rows::InputId;
 pub use rule::{Limit, Rule, Suppression, TopicPattern};
 pub use settings::{Counts, PriorityCounts, Settings, Stats};

@@ -26,7 +26,7 @@ fn decisions_are_denied_by_default_and_denials_win() {
     check(&["allow read a/#"], "ab", "nothing");
     check(&["allow read,command a/#", "deny command a/+/trip"], "a/b/trip", "read");
     check(&["deny all #", "allow all a"], "a", "nothing");
-    check(&["allow all +/b"], "a/b", "read,publish,command,admin");
+    check(&["allow all +/b"], "a/b", "read,publish,command,acknowledge,admin");
     check(&["allow read #"], "$SYS/uptime", "nothing");
     check(&["allow read +/uptime"], "$SYS/uptime", "nothing");
     check(&["allow read $SYS/#"], "$SYS/uptime", "read");
@@ -131,11 +131,11 @@ fn rules_say_what_is_wrong_with_them() {
     };
     check("allow read a/b", "allow read a/b");
     check("deny  command,read  +/{user}/#", "deny read,command +/{user}/#");
-    check("allow read,publish,command,admin #", "allow all #");
+    check("allow read,publish,command,acknowledge,admin #", "allow all #");
     check("allow read", "a rule has an effect, verbs and a topic filter, as in \"allow read site/#\"");
     check("permit read #", "a rule begins with \"permit\", expected allow or deny");
-    check("allow write #", "\"write\" is no verb, expected read, publish, command, admin or all");
-    check("allow read, #", "\"\" is no verb, expected read, publish, command, admin or all");
+    check("allow write #", "\"write\" is no verb, expected read, publish, command, acknowledge, admin or all");
+    check("allow read, #", "\"\" is no verb, expected read, publish, command, acknowledge, admin or all");
     check("allow read a/{usr}", "the level \"{usr}\" is neither {user} nor {client}");
     check("allow read a/x{user}", "the level \"x{user}\" is neither {user} nor {client}");
     check("allow read a/#/b", "# must be the whole last level of a filter, as in site/#");
@@ -149,13 +149,15 @@ fn roles_of_the_standard_do_what_their_names_say() {
     };
     for role in ["VIEWER", "OPERATOR", "ENGINEER", "INSTALLER"] {
         let rights = match role {
-            "OPERATOR" => "read,command",
-            "ENGINEER" => "read,publish,admin",
+            "OPERATOR" => "read,command,acknowledge",
+            "ENGINEER" => "read,publish,acknowledge,admin",
             "INSTALLER" => "read,publish",
             _ => "read",
         };
         check(role, "site/relay/breaker", rights);
-        check(role, "$SYS/x", "read");
+        let acknowledges = matches!(role, "OPERATOR" | "ENGINEER");
+        check(role, "$SYS/x", if acknowledges { "read,acknowledge" } else { "read" });
+        check(role, "$alarms-journal", "read");
         check(role, "$replay/main/x", if role == "ENGINEER" { "read,publish" } else { "read" });
         check(role, "$audit", "nothing");
         check(role, "$access/users", "nothing");
@@ -165,7 +167,7 @@ fn roles_of_the_standard_do_what_their_names_say() {
     check("SECAUD", "$audit", "read");
     check("RBACMNT", "$access/roles", "read,admin");
     check("RBACMNT", "$access/users", "read");
-    check("OPERATOR", "reply/desk/1", "read,publish,command");
+    check("OPERATOR", "reply/desk/1", "read,publish,command,acknowledge");
     assert_eq!(iec_role("viewer"), None);
     for (name, texts) in crate::IEC_ROLES {
         assert_eq!(iec_role(name).unwrap().rules.len(), texts.len(), "{name}");
@@ -219,6 +221,51 @@ fn a_bucket_lets_its_rate_through() {
     assert!(bucket.take(at(5000), 1_000_000) && !bucket.take(at(5050), 1));
     // A clock that stands still or a long time brings no more than it holds.
     assert_eq!((0..20).filter(|_| bucket.take(Instant(u64::MAX), 1)).count(), 10);
+}
+
+#[test]
+fn rights_to_an_alarm_are_those_to_its_topic() {
+    let check = |texts: &[&str], topic: &str, expect: &str| {
+        assert_eq!(rules(texts).decide(topic, NAMES).to_string(), expect, "{texts:?} on {topic}");
+    };
+    check(&["allow read site/#"], "$alarms/site/a/high", "read");
+    check(&["allow read site/#"], "$alarms/site/high", "read");
+    check(&["allow read site/#"], "$alarms/other/high", "nothing");
+    check(&["allow read site/a/high"], "$alarms/site/a/high", "nothing");
+    check(&["allow read site/#", "deny read site/a"], "$alarms/site/a/high", "nothing");
+    check(&["allow read,acknowledge a/{user}"], "$alarms/a/anna/high", "read,acknowledge");
+    check(&["allow read #"], "$alarms/$SYS/disk/state", "nothing");
+    check(&["allow read $SYS/#"], "$alarms/$SYS/disk/state", "read");
+    // Rules about the topics of alarms themselves have no effect, and the journal is no alarm.
+    check(&["allow read $alarms/#"], "$alarms/site/a/high", "nothing");
+    check(&["allow read site/#", "deny read $alarms/#"], "$alarms/site/a/high", "read");
+    check(&["allow read #"], "$alarms-journal", "nothing");
+    check(&["allow read $alarms-journal"], "$alarms-journal", "read");
+}
+
+#[test]
+fn filters_of_alarms_are_read_whole_in_part_or_not_at_all() {
+    let check = |texts: &[&str], filter: &str, expect: Reach| {
+        let (rules, filter) = (rules(texts), Filter::new(filter).unwrap());
+        assert_eq!(rules.reach(Verb::Read, &filter, NAMES), expect, "{texts:?} on {filter:?}");
+        let texts = texts.iter().copied();
+        let policy = Policy::new([Role::parse("r", texts).unwrap()], []).unwrap();
+        let explained = policy.explain_filter(&["r".into()], NAMES, Verb::Read, &filter);
+        assert_eq!(explained.reach, expect);
+    };
+    check(&["allow read site/#"], "$alarms/site/#", Reach::All);
+    check(&["allow read site/#"], "$alarms/site/a/+", Reach::All);
+    check(&["allow read site/#"], "$alarms/site/+/high", Reach::All);
+    check(&["allow read site/a/#"], "$alarms/site/#", Reach::Some);
+    // `$alarms/site/a/#` selects the alarm `a` of `site`.
+    check(&["allow read site/a/#"], "$alarms/site/a/#", Reach::Some);
+    check(&["allow read site/b/#"], "$alarms/site/a/#", Reach::Nothing);
+    check(&["allow read #"], "$alarms/#", Reach::Some);
+    check(&["allow read $SYS/#"], "$alarms/#", Reach::Some);
+    check(&["allow read $SYS/#"], "$alarms/$SYS/#", Reach::All);
+    check(&["allow command #"], "$alarms/#", Reach::Nothing);
+    check(&["allow read $alarms/#"], "$alarms/site/#", Reach::Nothing);
+    check(&["allow read #"], "$alarms-journal", Reach::Nothing);
 }
 
 #[test]

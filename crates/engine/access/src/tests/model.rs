@@ -87,6 +87,37 @@ proptest! {
     }
 
     #[test]
+    fn an_alarm_is_readable_exactly_where_its_topic_is(given in prop::collection::vec(rule(), 0..6)) {
+        let compiled = Rules::new(given.clone());
+        let policy = Policy::new([Role { name: "r".into(), rules: given.clone() }], []).unwrap();
+        for topic in world() {
+            let alarm = alloc::format!("$alarms/{topic}/high");
+            let expect = compiled.decide(&topic, NAMES);
+            prop_assert_eq!(compiled.decide(&alarm, NAMES), expect, "{}", &topic);
+            prop_assert_eq!(compiled.allows_all(Verb::Read, &alarm), compiled.allows_all(Verb::Read, &topic));
+            let explained = policy.explain(&["r".into()], NAMES, Verb::Read, &alarm);
+            prop_assert_eq!(explained.reach == Reach::All, expect.contains(Verb::Read), "{}", &topic);
+            let itself = Filter::new(&alarm).unwrap();
+            let reach = compiled.reach(Verb::Read, &itself, NAMES);
+            prop_assert!(reach == Reach::Some || (reach == Reach::All) == expect.contains(Verb::Read));
+        }
+    }
+
+    #[test]
+    fn all_and_nothing_are_certain_of_alarms(given in prop::collection::vec(rule(), 0..5), filter in levels(false)) {
+        let filter = Filter::new(&alloc::format!("$alarms/{filter}")).unwrap();
+        let reach = Rules::new(given.clone()).reach(Verb::Read, &filter, NAMES);
+        let alarms = world().into_iter().flat_map(|topic| LEVELS.map(|kind| (topic.clone(), kind)));
+        for (topic, kind) in alarms.filter(|(topic, kind)| filter.matches(&alloc::format!("$alarms/{topic}/{kind}"))) {
+            match reach {
+                Reach::All => prop_assert!(naive(&given, Verb::Read, &topic), "{} {}", topic, kind),
+                Reach::Nothing => prop_assert!(!naive(&given, Verb::Read, &topic), "{} {}", topic, kind),
+                Reach::Some => {}
+            }
+        }
+    }
+
+    #[test]
     fn all_and_nothing_are_certain(given in prop::collection::vec(rule(), 0..5), filter in levels(false)) {
         let filter = Filter::new(&filter).unwrap();
         let reach = Rules::new(given.clone()).reach(Verb::Read, &filter, NAMES);

@@ -126,8 +126,8 @@ pub struct ConfigFile {
 pub struct TestArgs {
     /// The user's name
     pub user: String,
-    /// read, publish, command or admin
-    #[arg(value_parser = ["read", "publish", "command", "admin"])]
+    /// read, publish, command, acknowledge or admin
+    #[arg(value_parser = ["read", "publish", "command", "acknowledge", "admin"])]
     pub verb: String,
     /// The topic, or a filter to subscribe to
     pub topic: String,

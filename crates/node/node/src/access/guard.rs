@@ -190,7 +190,7 @@ pub enum Entrance {
 }
 
 /// What was denied, by verb.
-type Denials = [u64; 4];
+type Denials = [u64; 5];
 
 /// What is to be written to the audit log about access.
 #[derive(Clone, Debug, PartialEq, Eq)]

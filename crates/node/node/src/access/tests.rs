@@ -185,7 +185,7 @@ fn what_is_wrong_in_the_files_is_told_with_its_place() {
         "[access]\nusers = 'users.toml'\nroles = 'roles.toml'\nusres = 1\n",
         &[
             "roles.toml:4:3: role.boss.rules: found \"allow write #\", expected a rule: \"write\" is no verb, expected read, \
-             publish, command, admin or all",
+             publish, command, acknowledge, admin or all",
             "roles.toml:6:1: role.boss.rule: found the unknown key \"rule\", expected rules",
             "users.toml:2:12: user.anna.password: found \"plain\", expected a hash of argon2id, as `tieline access user \
              password` writes it",

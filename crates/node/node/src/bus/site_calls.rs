@@ -98,7 +98,7 @@ impl CentreRights {
     fn may(&self, verb: Verb, topic: &str) -> bool {
         let needs = match verb {
             Verb::Read => SiteCommands::Read,
-            Verb::Command => SiteCommands::Operate,
+            Verb::Command | Verb::Acknowledge => SiteCommands::Operate,
             Verb::Publish | Verb::Admin => SiteCommands::Administer,
         };
         self.commands >= needs && (self.topics.is_empty() || self.topics.iter().any(|filter| filter.matches(topic)))
