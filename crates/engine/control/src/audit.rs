@@ -50,6 +50,19 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Whether the command of a point was carried out, where it has ended or it is not known; none of what happens before and of
+    /// what is no command.
+    #[must_use]
+    pub const fn success(self) -> Option<bool> {
+        match self {
+            Self::Succeeded | Self::Confirmed => Some(true),
+            Self::Refused | Self::Failed | Self::Dropped | Self::TimedOut | Self::Lost | Self::Unconfirmed => {
+                Some(false)
+            }
+            _ => None,
+        }
+    }
+
     /// The word in the audit log.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -1,6 +1,6 @@
 //! The published scalability experiments, each compared with a floor that is measured in the same run.
 //!
-//! In: the options of an experiment ([`dnp3::Options`], [`bus::Options`], [`centre::Options`], [`control::Options`], [`failover::Options`],
+//! In: the options of an experiment ([`dnp3::Options`], [`alarms::Options`], [`bus::Options`], [`centre::Options`], [`control::Options`], [`failover::Options`],
 //! [`fanout::Options`], [`field::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose keys have their units
 //! ([`write_rows`]), and charts ([`curves`]).
 //!
@@ -13,6 +13,7 @@
 //!
 //! Read first: `dnp3/mod.rs`, then `load.rs`.
 
+pub mod alarms;
 pub mod bus;
 pub mod centre;
 pub mod control;

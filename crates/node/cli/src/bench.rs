@@ -13,7 +13,7 @@ use args::{BenchDnp3Args, BenchVerb, Dnp3Experiment, SealExperiment};
 use std::io::{IsTerminal, stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
-use tieline_bench::{Progress, Shape, bus, control, dnp3, history, seal, write_rows};
+use tieline_bench::{Progress, Shape, alarms, bus, control, dnp3, history, seal, write_rows};
 
 /// Runs an experiment and prints its rows.
 ///
@@ -31,6 +31,10 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
         BenchVerb::Bus { devices, points, listeners, rounds, json } => {
             let rows = bus::run(&bus::Options { devices, points, listeners, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, bus::COLUMNS, shape(json))?;
+        }
+        BenchVerb::Alarms { alarms, burst, json } => {
+            let rows = alarms::run(&alarms::Options { alarms, burst }, &Progress::new(true))?;
+            write_rows(&mut stdout(), &rows, alarms::COLUMNS, shape(json))?;
         }
         BenchVerb::Control { devices, rounds, json } => {
             let rows = control::run(&control::Options { devices, rounds }, &Progress::new(true))?;

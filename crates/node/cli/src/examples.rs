@@ -435,6 +435,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("bench failover", &["tieline bench failover --members 3 --kills 20"]),
     ("bench edges", &["tieline bench edges --experiment mirror --subscribers 100,1000 --seconds 2"]),
     ("bench bus", &["tieline bench bus --devices 50,500 --listeners 2"]),
+    ("bench alarms", &["tieline bench alarms --alarms 100000"]),
     ("bench control", &["tieline bench control --devices 4000"]),
     ("bench seal", &["tieline bench seal --experiment closed --concurrency 1,8,64"]),
     (

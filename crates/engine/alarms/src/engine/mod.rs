@@ -94,8 +94,15 @@ impl Alarms {
             return Some(InputId(input));
         }
         let found = self.matcher.rules_of(&self.rules.0, topic);
-        if known.is_none() && found.is_empty() {
-            return None;
+        if known.is_none() {
+            if found.is_empty() {
+                return None;
+            }
+            // A topic without a row would take memory all the same.
+            if self.rows.len() >= self.settings.alarms_max {
+                self.refused = self.refused.saturating_add(found.len() as u64);
+                return None;
+            }
         }
         let input = known.unwrap_or_else(|| self.add_input(now, topic));
         self.inputs[input as usize].is_declared = true;

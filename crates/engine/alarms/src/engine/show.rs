@@ -35,7 +35,8 @@ impl Alarms {
         for (_, row) in self.rows.iter().filter(|(_, row)| !row.flags.is_normal()) {
             let is_consequence = row.detail.as_ref().is_some_and(|detail| detail.cause != NONE);
             let stands = !is_consequence && !row.flags.is_hidden();
-            let (active, unacknowledged) = (stands && row.flags.has(Flags::ACTIVE), stands && !row.flags.has(Flags::ACKED));
+            let (active, unacknowledged) =
+                (stands && row.flags.has(Flags::ACTIVE), stands && !row.flags.has(Flags::ACKED));
             if let Some(of) = counts.by_priority.get_mut(self.rules.0[row.rule as usize].priority as usize) {
                 of.active += usize::from(active);
                 of.unacknowledged += usize::from(unacknowledged);

@@ -45,6 +45,18 @@ pub enum BenchVerb {
         #[arg(long)]
         json: bool,
     },
+    /// Alarms until a subscriber has them, one by one and many at once, beside an update that waits for the same disk
+    Alarms {
+        /// Quiet alarms of the engine, as a list
+        #[arg(long, value_delimiter = ',', value_name = "COUNTS", default_value = "10000,100000")]
+        alarms: Vec<usize>,
+        /// Alarms at once
+        #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = some)]
+        burst: usize,
+        /// Print one JSON array
+        #[arg(long)]
+        json: bool,
+    },
     /// One call that commands a point of each of many devices, verified by readings, and reverted
     Control {
         /// Devices, as a list

@@ -79,6 +79,7 @@ fn read_config(args: &RunArgs, demo: Option<&Demo>, data: &Path) -> Result<Confi
             config.node.name = shown.node.name;
         }
         config.devices.extend(shown.devices);
+        config.alarm = config.alarm.or(shown.alarm);
         config.source.devices_of = Some(demo.config_file().to_owned());
     }
     let joined = FabricFiles::of(data).joined();

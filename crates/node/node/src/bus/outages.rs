@@ -2,6 +2,7 @@
 //! after a power
 //! cut at any moment, and once the disk goes on it holds all that the bus knows.
 
+mod alarms;
 mod hangs;
 
 use super::handle::{BusHandle, Incoming};
@@ -201,7 +202,14 @@ impl World {
         }
         journal.append(&bytes).unwrap();
         journal.sync().unwrap();
+        drop(journal);
+        Self::over(disk, at)
+    }
 
+    /// What a disk has, taken up.
+    fn over(disk: Disk, at: Now) -> Self {
+        let now = at;
+        let (journal, _) = Journal::open(disk.clone(), limits(BYTES_MAX), Seq(0), now.utc).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let config = config::from_text("node.toml", "", folder.path()).unwrap();
         let (handle, incoming) = BusHandle::new();
@@ -211,6 +219,7 @@ impl World {
         let shard = Shard::new(Clock::start(), Arc::default());
         let mut bus = Bus::new(&shard, Limits::default(), recorder, commands);
         let (give, orders) = channel();
+        bus.set_alarms(at, alarms::config(), Vec::new());
         let opened = Opened { give, bytes: journal.bytes(), bytes_max: BYTES_MAX, lost: None };
         bus.restore(at, replayed(&disk), LedgerBatches::new(Some(opened)));
         let (tell, news) = channel();
@@ -319,7 +328,9 @@ impl World {
             Subscriber::Client(_) | Subscriber::Group(_) | Subscriber::Feed(_) => None,
         };
         let sessions = bus.subscribers.iter().filter_map(|(_, subscriber)| kept(subscriber)).collect();
-        Image { alive: Timestamp::default(), values, sessions, lock_numbers: bus.locks.reserved(), ..Image::default() }
+        let (alarms, alarm_occurrence) = (alarms::kept(bus), bus.alarming.as_ref().unwrap().occurrence());
+        let lock_numbers = bus.locks.reserved();
+        Image { alive: Timestamp::default(), values, sessions, lock_numbers, alarms, alarm_occurrence }
     }
 
     /// The disk takes all from here on: in the end it holds what the bus knows, and promises are made.

@@ -139,6 +139,8 @@ impl Bus {
             self.end_calls_of_site(now, &site);
         }
         if before != Some(is_up) {
+            let place = format!("{}{site}", self.sites.as_ref().map_or("", |sites| sites.prefix()));
+            self.note_site_presence(now, &place, is_up);
             self.mark_site(site);
         }
     }

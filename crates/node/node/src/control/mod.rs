@@ -130,6 +130,8 @@ pub struct Commands<A> {
     tells: Tells,
     /// From a request to its result.
     durations: Histogram,
+    /// Points whose commands have ended, and whether well, where somebody wants to know.
+    ended: Option<Vec<(Topic, bool)>>,
 }
 
 impl<A> std::fmt::Debug for Commands<A> {
@@ -171,6 +173,7 @@ impl<A> Commands<A> {
             senders: Vec::new(),
             tells,
             durations: Histogram::default(),
+            ended: None,
         })
     }
 
@@ -356,6 +359,16 @@ impl<A> Commands<A> {
     /// A device can, or cannot, be commanded.
     fn handle_link(&mut self, now: Now, device: DeviceId, up: bool) {
         self.coordinator.handle_link(now, device, up);
+    }
+
+    /// From here on, [`Commands::take_ended`] has the ends of commands.
+    pub fn watch_ends(&mut self) {
+        self.ended.get_or_insert_default();
+    }
+
+    /// Points whose commands have ended since the last call, and whether the device carried them out.
+    pub fn take_ended(&mut self) -> Vec<(Topic, bool)> {
+        self.ended.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Whether a reading of a topic is of any use to [`Commands::handle_reading`].

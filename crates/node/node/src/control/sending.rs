@@ -148,6 +148,9 @@ impl<A> Commands<A> {
         let state = self.state_change(now);
         let records: Vec<AuditRecord> = std::iter::from_fn(|| self.coordinator.poll_audit()).collect();
         let lines: Vec<AuditLine> = records.iter().map(|record| self.line(record)).collect();
+        if let Some(ended) = &mut self.ended {
+            ended.extend(records.iter().filter_map(|record| Some((record.topic.clone(), record.phase.success()?))));
+        }
         if dispatches.is_empty() && lines.is_empty() && state.is_none() {
             let was_any = told.is_some();
             self.done.extend(told.map(|(answer, done, _)| (answer, done)));

@@ -79,6 +79,24 @@ impl Bus {
         }
     }
 
+    /// A site is there, or is away. `place` is what its topics are below.
+    pub(in crate::bus) fn note_site_presence(&mut self, now: Now, place: &str, is_up: bool) {
+        let (Some(alarming), Ok(place)) = (self.alarming.as_deref_mut(), Topic::new(place)) else { return };
+        if alarming.sites.insert(place.clone()) {
+            alarming.place(now);
+        }
+        alarming.engine.handle_presence(now, &place, is_up);
+    }
+
+    /// Commands that have ended. A point without a value has no alarm yet.
+    pub(super) fn note_ended_commands(&mut self, now: Now) {
+        let ended = self.commands.take_ended();
+        let Some(alarming) = self.alarming.as_deref_mut() else { return };
+        for (topic, has_succeeded) in ended {
+            alarming.engine.handle_command(now, &topic, has_succeeded);
+        }
+    }
+
     /// All topics that have values are declared, some in each turn.
     pub(super) fn walk_alarms(&mut self) {
         let Some(alarming) = self.alarming.as_deref_mut() else { return };

@@ -20,7 +20,7 @@ use super::state::Bus;
 use crate::config::{AlarmConfig, Numbered};
 use changes::Waiting;
 use inputs::Known;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use tieline_alarms::{Alarm, Alarms, Counts, PlaceName, Rules, Stats};
 use tieline_core::{DeviceId, Instant, Now, Timestamp, Topic};
 use tieline_topics::Snapshot;
@@ -35,8 +35,9 @@ pub struct Alarming {
     walk: Option<Snapshot>,
     /// The generation of the engine that the walk is of.
     generation: u64,
-    /// The topics of devices: the places that may be away.
+    /// The topics of devices, and those above the topics of sites: the places that may be away.
     places: HashMap<DeviceId, Topic>,
+    sites: BTreeSet<Topic>,
     /// Changes and answers that wait until what came before them is on the disk, in order; the number of the first of them.
     waiting: VecDeque<Waiting>,
     first_waiting: u64,
@@ -46,26 +47,36 @@ pub struct Alarming {
     unwritten: u64,
 }
 
+#[cfg(test)]
+impl Alarming {
+    pub(super) const fn occurrence(&self) -> u64 {
+        self.engine.occurrence()
+    }
+}
+
 /// Devices, as places of alarms.
 pub type AlarmPlaces = Vec<(DeviceId, Topic)>;
 
 impl Bus {
     /// From here on, there are alarms. It comes before the first value.
     pub fn set_alarms(&mut self, now: Now, config: AlarmConfig, places: AlarmPlaces) {
-        let mut engine = Alarms::new(config.settings, config.rules);
-        engine.set_places(now, &names_of(&places));
+        let engine = Alarms::new(config.settings, config.rules);
         let generation = engine.generation();
-        self.alarming = Some(Box::new(Alarming {
+        self.commands.watch_ends();
+        let mut alarming = Box::new(Alarming {
             engine,
             known: Vec::new(),
             walk: None,
             generation,
             places: places.into_iter().collect(),
+            sites: BTreeSet::new(),
             waiting: VecDeque::new(),
             first_waiting: 0,
             last_row: Timestamp::default(),
             unwritten: 0,
-        }));
+        });
+        alarming.place(now);
+        self.alarming = Some(alarming);
     }
 
     /// Takes other alarms; none: there are none from here on, and those that there were are gone.
@@ -88,8 +99,8 @@ impl Bus {
     /// There are other devices.
     pub fn set_alarm_places(&mut self, now: Now, places: AlarmPlaces) {
         let Some(alarming) = &mut self.alarming else { return };
-        alarming.engine.set_places(now, &names_of(&places));
         alarming.places = places.into_iter().collect();
+        alarming.place(now);
         self.work.notify_one();
     }
 
@@ -122,6 +133,7 @@ impl Bus {
         if alarming.engine.timeout().is_some_and(|due| due <= now.mono) {
             alarming.engine.handle_timeout(now);
         }
+        self.note_ended_commands(now);
         self.declare_some(now);
         self.take_changes_of_alarms(now);
     }
@@ -142,9 +154,13 @@ pub fn places_of<'a>(devices: impl Iterator<Item = &'a Numbered>) -> AlarmPlaces
     devices.map(|device| (device.id, device.config.topic.clone())).collect()
 }
 
-fn names_of(places: &[(DeviceId, Topic)]) -> Vec<PlaceName> {
-    let mut names: Vec<&Topic> = places.iter().map(|(_, topic)| topic).collect();
-    // A place comes after the one above it, whose name is the beginning of its own.
-    names.sort();
-    names.into_iter().map(|name| PlaceName { name: name.clone(), parent: None }).collect()
+impl Alarming {
+    /// Says which places there are.
+    fn place(&mut self, now: Now) {
+        let mut names: Vec<&Topic> = self.places.values().chain(&self.sites).collect();
+        // A place comes after the one above it, whose name is the beginning of its own.
+        names.sort();
+        let names: Vec<_> = names.into_iter().map(|name| PlaceName { name: name.clone(), parent: None }).collect();
+        self.engine.set_places(now, &names);
+    }
 }

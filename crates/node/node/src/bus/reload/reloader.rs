@@ -372,7 +372,9 @@ fn read_again(source: &Source) -> Result<Config, ReloadError> {
     let file = source.file.as_deref().ok_or(ReloadError::NoFile)?;
     let mut config = load_config(file).map_err(ReloadError::Config)?;
     if let Some(more) = &source.devices_of {
-        config.devices.extend(load_config(more).map_err(ReloadError::Config)?.devices);
+        let more = load_config(more).map_err(ReloadError::Config)?;
+        config.devices.extend(more.devices);
+        config.alarm = config.alarm.or(more.alarm);
     }
     Ok(config)
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A model for eyes, not for studies: loads follow a daily curve, inverters the height of the sun and passing clouds,
-//! the transformer's oil its losses. An open breaker takes away all that is behind it; an inverter without a grid
+//! the transformer's oil its losses. A large motor starts at the works every three hours and overloads feeder 2 for a while. An open breaker takes away all that is behind it; an inverter without a grid
 //! stops and comes back a minute after it has one again. In: seconds and commands. Out: the state, as plain numbers.
 
 use crate::demo::sun::sun_height;
@@ -19,6 +19,11 @@ const BUS_KV: f64 = 11.0;
 const POWER_FACTOR: f64 = 0.95;
 /// Seconds that an inverter waits for a steady grid before it feeds (IEEE 1547 asks for minutes; a demo cannot wait).
 const RECONNECT_S: f64 = 60.0;
+/// How often a large motor starts at the works, when and for how long it is a load, in hours; and how much it adds.
+const MOTOR_EVERY_H: f64 = 3.0;
+const MOTOR_AT_H: f64 = 0.75;
+const MOTOR_FOR_H: f64 = 0.25;
+const MOTOR_FACTOR: f64 = 1.8;
 
 /// A breaker.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,7 +160,8 @@ impl Feeder {
     fn step(&mut self, seconds: f64, hour: f64, supplied: bool, noise: &mut Noise) {
         let live = supplied && self.breaker.closed;
         let wobble = 1.0 + 0.01 * noise.next();
-        self.load_kw = if live { self.peak_kw * load_shape(hour, self.evening) * wobble } else { 0.0 };
+        let motor = if self.evening < 0.5 && motor_runs(hour) { MOTOR_FACTOR } else { 1.0 };
+        self.load_kw = if live { self.peak_kw * load_shape(hour, self.evening) * wobble * motor } else { 0.0 };
         self.load_kvar = self.load_kw * (1.0 / POWER_FACTOR.powi(2) - 1.0).sqrt();
         self.energy_kwh += self.load_kw * seconds / 3600.0;
         let sky = 0.85 + 0.15 * noise.drift(hour);
@@ -173,6 +179,11 @@ fn load_shape(hour: f64, evening: f64) -> f64 {
     let houses = 0.35 + 0.3 * hump(7.5, 1.5) + 0.6 * hump(19.5, 2.5);
     let works = 0.3 + 0.65 * hump(13.0, 4.5);
     evening * houses + (1.0 - evening) * works
+}
+
+/// Whether the large motor of the works is starting.
+fn motor_runs(hour: f64) -> bool {
+    (MOTOR_AT_H..MOTOR_AT_H + MOTOR_FOR_H).contains(&(hour % MOTOR_EVERY_H))
 }
 
 /// Small numbers around zero. Source of the generator: Marsaglia, "Xorshift RNGs" (2003).
@@ -241,6 +252,21 @@ mod tests {
         assert_eq!(s.feeders[1].pv.kw, 0.0);
         s.step(10.0 * 3600.0);
         assert_eq!(s.feeders[0].pv.kw, 0.0);
+    }
+
+    /// The rules of the demo's alarms have something to say in the day, and nothing all the time.
+    #[test]
+    fn a_motor_overloads_the_works_for_a_while() {
+        let mut s = Substation::new(7, 8.0 * 3600.0);
+        let (mut above, mut times) = (false, 0);
+        for _ in 0..12 * 60 {
+            s.step(60.0);
+            let is_above = s.feeders[1].amps > 140.0;
+            times += usize::from(is_above && !above);
+            above = is_above;
+            assert!(s.feeders[0].amps < 140.0, "{s:?}");
+        }
+        assert_eq!((times, above), (4, false));
     }
 
     #[test]
