@@ -117,7 +117,13 @@ impl Record {
     /// The session that a change is of.
     pub(crate) const fn session(&self) -> Option<u64> {
         match self {
-            Self::Begin | Self::End | Self::Alive(_) | Self::Value(_) | Self::Cleared(_) | Self::LockNumbers(_) | Self::Alarm { .. } => None,
+            Self::Begin
+            | Self::End
+            | Self::Alive(_)
+            | Self::Value(_)
+            | Self::Cleared(_)
+            | Self::LockNumbers(_)
+            | Self::Alarm { .. } => None,
             Self::Session(session) => Some(session.number),
             Self::Ended(session)
             | Self::Subscribed { session, .. }

@@ -368,11 +368,7 @@ impl Record {
                 Self::Session(Session { stamp: Some(cursor.u64_le()?), ..session })
             }
             19 => Self::LockNumbers(varint::get(cursor)?),
-            20 => Self::Alarm {
-                name: text(cursor)?.into(),
-                occurrence: varint::get(cursor)?,
-                state: bytes(cursor)?,
-            },
+            20 => Self::Alarm { name: text(cursor)?.into(), occurrence: varint::get(cursor)?, state: bytes(cursor)? },
             tag => return Err(RecordError::Tag(tag)),
         })
     }

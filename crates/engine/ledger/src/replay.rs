@@ -169,7 +169,11 @@ impl Image {
         let values = self.values.values().cloned().map(Record::Value);
         let sessions = self.sessions.iter().flat_map(|(number, kept)| kept.records(*number));
         let lock_numbers = (self.lock_numbers > 0).then_some(Record::LockNumbers(self.lock_numbers));
-        core::iter::once(Record::Alive(self.alive)).chain(lock_numbers).chain(self.alarm_records()).chain(values).chain(sessions)
+        core::iter::once(Record::Alive(self.alive))
+            .chain(lock_numbers)
+            .chain(self.alarm_records())
+            .chain(values)
+            .chain(sessions)
     }
 
     /// The alarms, and the number of the last occurrence, which an alarm without a name says.

@@ -428,8 +428,9 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let (listen, socket_threads) = (binding.config.listen, binding.sockets);
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, alarms, .. } =
-            binding;
+        let Binding {
+            http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, alarms, ..
+        } = binding;
         let Binding {
             views, derived, pending: (opened, image), wall, shown: (mirrors, sites), sockets, cluster, ..
         } = binding;

@@ -4,7 +4,7 @@ use super::Alarms;
 use crate::alarm::{Alarm, AlarmId, By, Change, Event, Flags, Target};
 use crate::record::{Record, Saved};
 use crate::rows::{Detail, NONE};
-use crate::{Counts, Rules, Transition};
+use crate::{Counts, Rules, Settings, Transition};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use tieline_core::Now;
@@ -28,6 +28,12 @@ impl Alarms {
         &self.rules
     }
 
+    /// What is adjustable.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// How many there are of each kind of state.
     #[must_use]
     pub fn counts(&self) -> Counts {
@@ -35,7 +41,8 @@ impl Alarms {
         for (_, row) in self.rows.iter().filter(|(_, row)| !row.flags.is_normal()) {
             let is_consequence = row.detail.as_ref().is_some_and(|detail| detail.cause != NONE);
             let stands = !is_consequence && !row.flags.is_hidden();
-            let (active, unacknowledged) = (stands && row.flags.has(Flags::ACTIVE), stands && !row.flags.has(Flags::ACKED));
+            let (active, unacknowledged) =
+                (stands && row.flags.has(Flags::ACTIVE), stands && !row.flags.has(Flags::ACKED));
             if let Some(of) = counts.by_priority.get_mut(self.rules.0[row.rule as usize].priority as usize) {
                 of.active += usize::from(active);
                 of.unacknowledged += usize::from(unacknowledged);

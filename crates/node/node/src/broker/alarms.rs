@@ -11,8 +11,7 @@ use serde_json::json;
 use tieline_core::{Now, Words as _};
 use tieline_mqtt::{Message, ReasonCode};
 
-const NO_REQUEST: &str =
-    "no such request: expected ack, shelve, unshelve, reset, out_of_service, in_service or note";
+const NO_REQUEST: &str = "no such request: expected ack, shelve, unshelve, reset, out_of_service, in_service or note";
 
 impl ClientOwner {
     pub(super) fn take_alarm_request(

@@ -1,8 +1,8 @@
 //! The devices behind the bus, while they come and go: who may publish to their topics, which topics are removed, where
 //! commands go.
 
-use super::reserved::Reserved;
 use super::alarms::AlarmPlaces;
+use super::reserved::Reserved;
 use super::state::Bus;
 use crate::config::{DeviceConfig, MqttConfig, Numbered, Priority};
 use crate::control::{CommandSender, DeviceChange};

@@ -44,8 +44,8 @@ mod tests;
 #[cfg(test)]
 mod transport_tests;
 
-pub use alarms::AlarmConfig;
 pub use access::{AccessConfig, CertificateConfig, JwtConfig, NameKind, load_access};
+pub use alarms::AlarmConfig;
 pub use audit::AuditConfig;
 pub use bacnet::{BacnetConfig, BacnetSocket, ClockSync};
 pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig};

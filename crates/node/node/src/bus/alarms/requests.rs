@@ -49,7 +49,8 @@ impl Bus {
             let result = alarming.act(now, request, target, who);
             if result.is_ok() {
                 let (word, kind) = (request.action.word(), target.kind.word());
-                let detail = format!("{kind} {} {}", target.seq.map_or_else(String::new, |seq| seq.to_string()), request.why);
+                let detail =
+                    format!("{kind} {} {}", target.seq.map_or_else(String::new, |seq| seq.to_string()), request.why);
                 self.note_access(denial(now, who, "alarm", word, &target.topic, "", detail));
             }
             results.push(AlarmResult::of(target, result));

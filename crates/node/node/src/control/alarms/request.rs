@@ -225,7 +225,10 @@ mod tests {
         let request = read(Shelve, r#"{"alarms":[{"topic":"a/b","kind":"high"}],"why":"w","for":"2h","once":true}"#);
         let target = AlarmTarget { topic: Topic::new("a/b").unwrap(), kind: Kind::High, seq: None };
         let time = Some(Duration::from_secs(7200));
-        assert_eq!(request, Ok(AlarmRequest { action: Shelve, targets: vec![target], why: "w".into(), time, once: true }));
+        assert_eq!(
+            request,
+            Ok(AlarmRequest { action: Shelve, targets: vec![target], why: "w".into(), time, once: true })
+        );
         for (action, text, words) in [
             (Acknowledge, "{}", "missing field `alarms`"),
             (Acknowledge, r#"{"alarms":[]}"#, "alarms has 0 members, expected 1 to 1000"),
@@ -235,7 +238,11 @@ mod tests {
             (Note, r#"{"alarms":[{"topic":"a","kind":"high"}],"for":"2h"}"#, "note takes no time"),
             (Note, r#"{"alarms":[{"topic":"a","kind":"high"}],"once":true}"#, "note takes no once"),
             (Shelve, r#"{"alarms":[{"topic":"a","kind":"high"}]}"#, "for is missing"),
-            (Shelve, r#"{"alarms":[{"topic":"a","kind":"high"}],"for":"soon"}"#, "for is \"soon\", expected a duration"),
+            (
+                Shelve,
+                r#"{"alarms":[{"topic":"a","kind":"high"}],"for":"soon"}"#,
+                "for is \"soon\", expected a duration",
+            ),
         ] {
             let error = read(action, text).unwrap_err();
             assert!(error.contains(words), "{error}");

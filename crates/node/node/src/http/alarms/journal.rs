@@ -105,9 +105,10 @@ pub async fn journal(authenticated: Authenticated, Query(asked): Query<JournalAs
     let following = following(&asked, to);
     let rows = in_turn(authenticated.each(), move |source, may_read| {
         let (mut page, mut looked_at) = (Rows { rows: Vec::new(), next: None }, 0);
-        let begin = asked.after.and_then(|after| i64::try_from(after).ok()).map_or(from, |after| {
-            Timestamp::from_micros(after.saturating_add(1)).max(from)
-        });
+        let begin = asked
+            .after
+            .and_then(|after| i64::try_from(after).ok())
+            .map_or(from, |after| Timestamp::from_micros(after.saturating_add(1)).max(from));
         let mut last = None;
         each_row(&source, (begin, to), |row| {
             if page.rows.len() >= asked.limit.0 || looked_at >= LOOKED_AT_MAX {

@@ -152,7 +152,8 @@ mod tests {
     use tieline_core::{Instant, Now, Point, Timestamp, Value};
     use tieline_service::http::parameters::Parameters;
 
-    const RULES: &str = "topic,kind,limit,priority,group\na/+,high,10,high,one\nb/+,high,10,critical,two\n+,away,,low,one\n";
+    const RULES: &str =
+        "topic,kind,limit,priority,group\na/+,high,10,high,one\nb/+,high,10,critical,two\n+,away,,low,one\n";
 
     /// b/1 (critical), a/1 and a/2 (high), the newest last, and b, away, whose consequence b/1 is not: it came long after it.
     fn engine() -> Alarms {

@@ -120,7 +120,8 @@ pub async fn report(authenticated: Authenticated, Query(asked): Query<ReportAske
         let is_wanted = |id: &AlarmId| filter.matches(&id.topic) && caller.may(Verb::Read, &id.topic);
         let records = bus.alarms().map(|alarm| alarm.record);
         let active = records.filter(|record| record.flags.has(Flags::ACTIVE) && record.since < begin);
-        let active: Vec<_> = active.filter(|record| is_wanted(&record.id)).map(|record| (record.id, record.since)).collect();
+        let active: Vec<_> =
+            active.filter(|record| is_wanted(&record.id)).map(|record| (record.id, record.since)).collect();
         (active, bus.alarm_operators())
     };
     let (active, operators) = authorized.app.bus.ask_once(&authorized.share(), look).await?;
@@ -141,7 +142,9 @@ pub async fn report(authenticated: Authenticated, Query(asked): Query<ReportAske
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         match left {
-            0 => Err(Problem::bad_request(format!("the journal has more than {ROWS_MAX} rows, expected a shorter time"))),
+            0 => {
+                Err(Problem::bad_request(format!("the journal has more than {ROWS_MAX} rows, expected a shorter time")))
+            }
             _ => Ok(report.finish()),
         }
     });

@@ -8,7 +8,6 @@ use crate::control::alarms::{AlarmAction, AlarmBody, AlarmRequest, AlarmResult};
 use axum::extract::{FromRequest, Request};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tieline_access::Verb;
 use tieline_service::http::openapi::{Input, Operation, Schemas};
 
 /// The body of a request; one that says what cannot be is malformed, as one that is no JSON is.
@@ -85,10 +84,9 @@ async fn request(
 ) -> Result<Answer<Results>, Problem> {
     let authorized = authenticated.each();
     let request = body.read(action)?;
-    let verb = if action.is_administrative() { Verb::Admin } else { Verb::Acknowledge };
-    let (caller, who) = (authorized.caller.clone(), authorized.who());
-    let results = ask(&authorized, move |bus, now, answer| {
-        bus.request_alarms(now, request, &who, &|topic| caller.may(verb, topic), answer);
-    });
+    let who = authorized.who();
+    let allowed: Vec<bool> =
+        request.targets.iter().map(|target| authorized.caller.may(action.verb(), &target.topic)).collect();
+    let results = ask(&authorized, move |bus, now, answer| bus.request_alarms(now, &request, &who, &allowed, answer));
     Ok(Answer(Results { results: results.await? }))
 }

@@ -20,7 +20,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
-use tieline_access::Verb;
 use tieline_core::{Filter, Timestamp, Topic, Value};
 use tieline_history::calendar::Buckets;
 use tieline_history::{Aggregate, HistoryQuery, HistorySource};

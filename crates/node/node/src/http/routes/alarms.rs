@@ -25,7 +25,11 @@ pub(super) fn add(routes: Routes<Protected>) -> Routes<Protected> {
             request("acknowledgeAlarms", "Acknowledge occurrences of alarms").about(ACKNOWLEDGE),
         )
         .post("/v1/alarms/shelve", alarms::shelve, request("shelveAlarms", "Shelve alarms for a time").about(SHELVE))
-        .post("/v1/alarms/unshelve", alarms::unshelve, request("unshelveAlarms", "End the shelving of alarms").about(WITH_ACKNOWLEDGE))
+        .post(
+            "/v1/alarms/unshelve",
+            alarms::unshelve,
+            request("unshelveAlarms", "End the shelving of alarms").about(WITH_ACKNOWLEDGE),
+        )
         .post("/v1/alarms/reset", alarms::reset, request("resetAlarms", "Reset latched alarms").about(WITH_ADMIN))
         .post(
             "/v1/alarms/out-of-service",
@@ -45,8 +49,11 @@ pub(super) fn add(routes: Routes<Protected>) -> Routes<Protected> {
         .get(
             "/v1/alarms/journal",
             alarms::journal,
-            Op::new("alarmJournal", "Read the journal of alarms, the oldest row first, of the topics that the user may read")
-                .problem(503, OFF),
+            Op::new(
+                "alarmJournal",
+                "Read the journal of alarms, the oldest row first, of the topics that the user may read",
+            )
+            .problem(503, OFF),
         )
         .get(
             "/v1/alarms/report",
@@ -70,7 +77,5 @@ const ACKNOWLEDGE: &str = "Needs acknowledge on each alarmed topic. Each alarm n
     refused with the reason old_occurrence. The answer is sent when the changes are stored, and has a result for each alarm.";
 const SHELVE: &str = "Needs acknowledge on each alarmed topic. The answer is sent when the changes are stored, and has a result for each alarm. \
     A shelved alarm is not annunciated until the time is over.";
-const WITH_ACKNOWLEDGE: &str =
-    "Needs acknowledge on each alarmed topic. The answer is sent when the changes are stored, and has a result for each alarm.";
-const WITH_ADMIN: &str =
-    "Needs admin on each alarmed topic. The answer is sent when the changes are stored, and has a result for each alarm.";
+const WITH_ACKNOWLEDGE: &str = "Needs acknowledge on each alarmed topic. The answer is sent when the changes are stored, and has a result for each alarm.";
+const WITH_ADMIN: &str = "Needs admin on each alarmed topic. The answer is sent when the changes are stored, and has a result for each alarm.";
