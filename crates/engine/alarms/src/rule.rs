@@ -121,6 +121,12 @@ impl TopicPattern {
     }
 }
 
+impl fmt::Display for TopicPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// What the wildcard of a number, from 1, has selected of a topic.
 fn selected<'a>(filter: &Filter, topic: &'a str, number: usize) -> Option<&'a str> {
     let (mut rest, mut count) = (topic, 0);

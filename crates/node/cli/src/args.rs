@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 use crate::access::args::AccessVerb;
+use crate::api::alarms::args::AlarmsArgs;
 use crate::api::args::{
     AuditArgs, BusiestArgs, ClockArgs, DeleteArgs, DevicesArgs, LocksArgs, MetricsArgs, NodeArgs, PointsArgs, PutArgs,
     SessionsArgs, SitesArgs,
@@ -81,6 +82,8 @@ pub enum Verb {
     Points(PointsArgs),
     /// List MQTT clients, those with the greatest lag first
     Sessions(SessionsArgs),
+    /// List alarms; acknowledge and shelve them; print the journal and the report
+    Alarms(Box<AlarmsArgs>),
     /// List the locks that MQTT sessions have or wait for; take one away
     Locks(LocksArgs),
     /// Show the role of a node in its core with standbys, the leader, and the log

@@ -88,6 +88,43 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("devices", &["tieline devices", "tieline devices --away", "tieline devices demo/feeder1/relay"]),
     ("points", &["tieline points 'demo/feeder1/#'", "tieline points --writable --json"]),
     ("sessions", &["tieline sessions", "tieline sessions --order client --limit 10"]),
+    ("alarms", &["tieline alarms", "tieline alarms 'site/#' --priority high"]),
+    (
+        "alarms list",
+        &[
+            "tieline alarms list --state unacknowledged,returned",
+            "tieline alarms list --causes --watch",
+            "tieline alarms list --of site/a/relay/away --json",
+        ],
+    ),
+    (
+        "alarms ack",
+        &["tieline alarms ack site/a/relay/current/high@12", "tieline alarms ack site/a/relay/current/high --why seen"],
+    ),
+    (
+        "alarms shelve",
+        &[
+            "tieline alarms shelve site/a/relay/current/high --for 2h --why 'repair of the transducer'",
+            "tieline alarms shelve site/a/relay/current/high --for 2h --once --why test",
+        ],
+    ),
+    ("alarms unshelve", &["tieline alarms unshelve site/a/relay/current/high"]),
+    ("alarms reset", &["tieline alarms reset site/a/relay/breaker/state"]),
+    (
+        "alarms out-of-service",
+        &["tieline alarms out-of-service site/a/relay/current/high --why 'feeder is dismantled'"],
+    ),
+    ("alarms in-service", &["tieline alarms in-service site/a/relay/current/high"]),
+    ("alarms note", &["tieline alarms note site/a/relay/current/high --why 'crew is on its way'"]),
+    (
+        "alarms journal",
+        &[
+            "tieline alarms journal --from 8h",
+            "tieline alarms journal 'site/a/#' --transition raised --csv > raised.csv",
+        ],
+    ),
+    ("alarms report", &["tieline alarms report --from 30d", "tieline alarms report --operators 2 --json"]),
+    ("alarms rules", &["tieline alarms rules", "tieline alarms rules --json"]),
     ("locks", &["tieline locks", "tieline locks --json | jq 'select(.waiting > 0)'"]),
     ("locks release", &["tieline locks release plant/writer"]),
     ("cluster", &["tieline cluster", "tieline cluster --json | jq -r .role"]),

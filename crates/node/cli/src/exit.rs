@@ -112,7 +112,7 @@ Exit codes:
   4  no node answers at the address: nothing was sent; no device answers (tieline discover)
   5  outcome unknown: sent, and no answer came; it may have been carried out
   6  accepted by the device, and no reading confirmed it in time (tieline command, set, revert)
-  7  done in part: some points were refused (tieline set, revert); something of the input was left out (tieline import);
+  7  done in part: some points were refused (tieline set, revert), some alarms (tieline alarms ack and others); something of the input was left out (tieline import);
      a device could not be started (tieline reload); the site cannot connect yet (tieline join);
      some servers do not answer (tieline fabric status); it is allowed for some topics of a filter (tieline access test)";
 

@@ -91,6 +91,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Devices(args) => api::devices(&args),
         Verb::Points(args) => api::points(&args),
         Verb::Sessions(args) => api::sessions(&args),
+        Verb::Alarms(args) => api::alarms::alarms(&args),
         Verb::Locks(args) => api::locks::locks(&args),
         Verb::Cluster(args) => api::cluster(&args),
         Verb::Sites(args) => api::sites(&args),

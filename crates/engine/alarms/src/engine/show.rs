@@ -4,7 +4,7 @@ use super::Alarms;
 use crate::alarm::{Alarm, AlarmId, By, Change, Event, Flags, Target};
 use crate::record::{Record, Saved};
 use crate::rows::{Detail, NONE};
-use crate::{Counts, Rules, Transition};
+use crate::{Counts, Rules, Settings, Transition};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use tieline_core::Now;
@@ -26,6 +26,12 @@ impl Alarms {
     #[must_use]
     pub const fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    /// What is adjustable.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// How many there are of each kind of state.

@@ -1,6 +1,7 @@
 //! Verbs that show or change what a node's HTTP API has. With `--json` they print what the API answers: an object, or
 //! one object a line where the answer is a list.
 
+pub mod alarms;
 pub mod args;
 pub mod clock;
 pub mod locks;

@@ -9,8 +9,8 @@ use crate::config::{Moment, parse_duration};
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use std::time::Duration;
-use tieline_access::Reach;
+use std::time::{Duration, Instant};
+use tieline_access::{Reach, Verb};
 use tieline_core::{Filter, Timestamp, Value, Words as _};
 use tieline_history::{Aggregate, Fill, HistoryQuery, HistorySource, Order, calendar};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
@@ -223,6 +223,25 @@ fn next_page(pairs: &[(String, String)], from: Option<Timestamp>, place: &Place)
 /// The history of a node.
 pub(super) fn source(app: &App) -> Result<HistorySource, Problem> {
     app.about.history.clone().ok_or_else(|| Problem::unavailable("history is off: history.enabled is false"))
+}
+
+/// Reads the history on a thread of its own, in the caller's turn; `read` is told which topics the caller may read.
+pub(super) async fn in_turn<T: Send + 'static>(
+    authorized: Authorized,
+    read: impl FnOnce(HistorySource, &dyn Fn(&str) -> bool) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let source = source(&authorized.app)?;
+    let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
+    let (recalls, began) = (recall.recalls(), Instant::now());
+    let caller = authorized.caller;
+    let done = tokio::task::spawn_blocking(move || {
+        let read = read(source, &|topic| caller.may(Verb::Read, topic));
+        drop(recall);
+        read
+    });
+    let done = done.await;
+    recalls.queries().record(began.elapsed());
+    done.map_err(|_| Problem::unavailable("the history cannot be read"))?
 }
 
 /// Whether as many topics are asked for as may be.

@@ -3,6 +3,7 @@
 //! A handler's first argument says who may call its route; its other arguments and its answer say what is in the document.
 //! What types cannot say are the words here.
 
+mod alarms;
 mod graphite;
 mod logins;
 
@@ -22,7 +23,8 @@ use tieline_service::http::routes::Routes;
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
     let routes = of_devices(of_edits(of_history(of_topics(routes))));
-    graphite::add(logins::add(of_fabric(of_locks(of_monitoring(of_node(of_control(routes)))))))
+    let routes = of_fabric(of_locks(of_monitoring(of_node(of_control(routes)))));
+    alarms::add(graphite::add(logins::add(routes)))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {

@@ -127,6 +127,12 @@ impl Bus {
         self.alarming.as_ref().map(|alarming| alarming.engine.rules())
     }
 
+    /// How many people attend to the alarms.
+    #[must_use]
+    pub fn alarm_operators(&self) -> u32 {
+        self.alarming.as_ref().map_or(1, |alarming| alarming.engine.settings().operators)
+    }
+
     /// Does what is due of alarms, and takes what has come out.
     pub(super) fn finish_alarms(&mut self, now: Now) {
         let Some(alarming) = &mut self.alarming else { return };

@@ -6,7 +6,7 @@
 mod request;
 mod shown;
 
-pub use request::{AlarmAction, AlarmRequest, AlarmResult, AlarmTarget, TARGETS_MAX};
+pub use request::{AlarmAction, AlarmBody, AlarmRequest, AlarmResult, AlarmTarget, TARGETS_MAX};
 pub use shown::{Advice, AlarmName, AlarmShown, JournalRow, ServiceShown, ShelfShown};
 
 /// The last values of alarms that are not normal are below it: `$alarms/TOPIC/KIND`.

@@ -12,16 +12,14 @@ pub use form::{GraphiteForm, Pairs};
 
 use self::names::{Pattern, name_of};
 use self::target::{CONSOLIDATIONS, Target};
-use super::authorization::{Authenticated, Authorized};
+use super::authorization::Authenticated;
 use super::body::Answer;
-use super::history::source;
+use super::history::in_turn;
 use super::problem::Problem;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
-use tieline_access::Verb;
 use tieline_core::{Filter, Timestamp, Topic, Value};
 use tieline_history::calendar::Buckets;
 use tieline_history::{Aggregate, HistoryQuery, HistorySource};
@@ -202,7 +200,7 @@ pub async fn events(
         before: None,
         limit: EVENTS_MAX,
     };
-    let read = move |source: HistorySource, may: &dyn Fn(&Topic) -> bool| {
+    let read = move |source: HistorySource, may: &dyn Fn(&str) -> bool| {
         let (records, _) = source.edits(&asked).map_err(|error| Problem::unavailable(error.to_string()))?;
         let events = records.into_iter().filter(|record| may(&record.edit.topic)).map(|record| Event {
             id: record.id,
@@ -226,7 +224,7 @@ async fn nodes(authenticated: Authenticated, form: &Pairs) -> Result<BTreeMap<St
         return Ok(BTreeMap::new());
     }
     let (authorized, _) = authenticated.reads(&filters).await?;
-    let read = move |source: HistorySource, may: &dyn Fn(&Topic) -> bool| {
+    let read = move |source: HistorySource, may: &dyn Fn(&str) -> bool| {
         let mut nodes = BTreeMap::<String, (bool, bool)>::new();
         for topic in topics_of(&source, &filters)? {
             let Some((name, is_below)) = pattern.node(&topic).filter(|_| may(&topic)) else { continue };
@@ -251,25 +249,6 @@ fn topics_of(source: &HistorySource, filters: &[Filter]) -> Result<BTreeSet<Topi
     Ok(topics)
 }
 
-/// Reads the history on a thread of its own, in the caller's turn; `read` is told which topics the caller may read.
-async fn in_turn<T: Send + 'static>(
-    authorized: Authorized,
-    read: impl FnOnce(HistorySource, &dyn Fn(&Topic) -> bool) -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    let source = source(&authorized.app)?;
-    let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
-    let (recalls, began) = (recall.recalls(), Instant::now());
-    let caller = authorized.caller;
-    let done = tokio::task::spawn_blocking(move || {
-        let read = read(source, &|topic| caller.may(Verb::Read, topic));
-        drop(recall);
-        read
-    });
-    let done = done.await;
-    recalls.queries().record(began.elapsed());
-    done.map_err(|_| Problem::unavailable("the history cannot be read"))?
-}
-
 /// What a request for series asks for.
 struct Asked {
     targets: Vec<Target>,
@@ -292,7 +271,7 @@ impl Asked {
         Series { target: number.to_string(), datapoints: vec![at(self.from), at(self.until)] }
     }
 
-    fn read(&self, source: HistorySource, may: &dyn Fn(&Topic) -> bool) -> Result<Vec<Series>, Problem> {
+    fn read(&self, source: HistorySource, may: &dyn Fn(&str) -> bool) -> Result<Vec<Series>, Problem> {
         let (mut series, mut left) = (Vec::new(), POINTS_MAX);
         for target in &self.targets {
             match target {

@@ -1,0 +1,17 @@
+//! `/v1/alarms`: alarms as they are, requests of persons, the journal, the report and the rules.
+
+mod counts;
+mod journal;
+mod list;
+mod order;
+mod report;
+mod request;
+mod rows;
+mod rules;
+
+pub use counts::counts;
+pub use journal::journal;
+pub use list::list;
+pub use report::report;
+pub use request::{acknowledge, note, put_in_service, reset, shelve, take_out_of_service, unshelve};
+pub use rules::rules;
