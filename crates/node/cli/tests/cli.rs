@@ -76,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 63] = [
+const VERBS: [&[&str]; 68] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],

@@ -6,8 +6,8 @@
 mod request;
 mod shown;
 
-pub use request::{AlarmAction, AlarmBody, AlarmRequest, AlarmResult, AlarmTarget, TARGETS_MAX};
-pub use shown::{Advice, AlarmName, AlarmShown, JournalRow, ServiceShown, ShelfShown};
+pub use request::{AlarmAction, AlarmBody, AlarmRequest, AlarmResult, AlarmTarget};
+pub use shown::{AlarmName, AlarmShown, JournalRow};
 
 /// The last values of alarms that are not normal are below it: `$alarms/TOPIC/KIND`.
 pub const ALARM_PREFIX: &str = "$alarms/";
