@@ -201,6 +201,12 @@ class Node:
         return self.request(f"/v1/audit?topic={urllib.parse.quote(topic)}")[1]
 
 
+class Demo(Node):
+    """A node with the demonstration substation."""
+
+    WORDS = ("--demo",)
+
+
 class OurOutstation(Lines):
     """`tieline dnp3 outstation` on a free port; the same words as a peer's outstation."""
 

@@ -10,7 +10,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from node import BINARY, Node
+from node import Demo
 from processes import HERE, Lines
 from waiting import until
 
@@ -165,17 +165,6 @@ class Prometheus(Lines):
         query = urllib.parse.urlencode(asked)
         with urllib.request.urlopen(f"http://{self.address}/api/v1/{path}?{query}", timeout=30) as answer:
             return json.load(answer)["data"]
-
-
-class Demo(Node):
-    """The demonstration substation."""
-
-    def start(self, http="127.0.0.1:0", mqtt="127.0.0.1:0"):
-        words = ["run", "--demo", "--data", self.data, "--http", http, "--mqtt", mqtt, "--json"]
-        self.process = Lines([BINARY, *words])
-        hello = self.process.first(30)
-        self.http, self.mqtt = hello["http"], hello["mqtt"]
-        return self
 
 
 def expressions():

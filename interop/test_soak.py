@@ -15,7 +15,7 @@ import pytest
 from assertions import BACK_S, Assertions, Outages
 from bus import Paho
 from disk import Disk
-from node import Node
+from node import Demo
 from persistent import Publisher, Subscriber, come_back, gone
 from processes import Lines
 from test_slow import Raw
@@ -28,12 +28,6 @@ MEMORY_MAX_BYTES = 400 << 20
 OUTAGE_S = 9
 HUNG_DISK_S = 10
 OLD = "2020-01-02T03:04:05.678Z"
-
-
-class Demo(Node):
-    """A node with the demonstration substation."""
-
-    WORDS = ("--demo",)
 
 
 class Watch(Lines):

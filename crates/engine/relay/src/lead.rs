@@ -12,11 +12,10 @@
 //! Heartbeats prove nothing; they only spare the lease. Two nodes may believe that they lead for a moment, each in a term of its own, but
 //! only one of them can append ([`crate::Writer`]), and only what is appended is acknowledged.
 
-use crate::random::Random;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
-use tieline_core::{Instant, Timer, Timers};
+use tieline_core::{Instant, Random, Timer, Timers};
 
 /// Times of a leader and its standbys.
 #[derive(Clone, Copy, Debug)]
@@ -195,7 +194,7 @@ impl Lead {
             request: None,
             next_request: 0,
             timers: Timers::new(),
-            random: Random(seed),
+            random: Random::new(seed),
             actions: VecDeque::new(),
             events: VecDeque::new(),
         };
@@ -358,7 +357,7 @@ impl Lead {
         self.role = Role::Standby;
         self.request = None;
         self.timers = Timers::new();
-        let spread = self.limits.silence * u32::try_from(self.random.next() % 256).unwrap_or(0) / 1024;
+        let spread = self.limits.silence * u32::try_from(self.random.number() % 256).unwrap_or(0) / 1024;
         self.timers.set(Due::Silence, now + self.limits.silence + spread);
     }
 

@@ -41,7 +41,7 @@ mod events;
 mod frame;
 mod lead;
 mod pace;
-mod random;
+mod pause;
 mod receiver;
 mod stream;
 mod upward;

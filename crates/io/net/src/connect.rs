@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::Machine;
+use tieline_core::{Machine, Random};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
@@ -125,25 +125,20 @@ impl Backoff {
     }
 }
 
-/// A small source of numbers that spreads attempts; not for secrets. Source: Steele, Lea, Flood, "Fast Splittable
-/// Pseudorandom Number Generators" (`SplitMix64`).
+/// A small source of numbers that spreads attempts; not for secrets.
 #[derive(Clone, Debug)]
-pub struct Jitter(u64);
+pub struct Jitter(Random);
 
 impl Jitter {
     /// Starts from `seed`: the same seed, the same numbers.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Random::new(seed))
     }
 
     /// The next number, at least 0 and below 1.
     pub fn next_unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let [a, b, c, d, ..] = (z ^ (z >> 31)).to_be_bytes();
+        let [a, b, c, d, ..] = self.0.number().to_be_bytes();
         f64::from(u32::from_be_bytes([a, b, c, d])) / (f64::from(u32::MAX) + 1.0)
     }
 }

@@ -1,6 +1,7 @@
 //! Where the decisions of a run come from: a seed, or the bytes of a fuzzer.
 
 use std::time::Duration;
+use tieline_core::Random;
 
 /// A source of decisions: the same source, the same run.
 #[derive(Clone, Debug)]
@@ -8,8 +9,7 @@ pub struct Choices(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// `SplitMix64` (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators").
-    Seed(u64),
+    Seed(Random),
     /// Bytes and how many were used; zeros follow.
     Bytes(Vec<u8>, usize),
 }
@@ -18,7 +18,7 @@ impl Choices {
     /// Decisions without end.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
-        Self(Source::Seed(seed))
+        Self(Source::Seed(Random::new(seed)))
     }
 
     /// Decisions of a fuzzer, a byte or a few each; when there are no more, all are the first choice.
@@ -39,7 +39,7 @@ impl Choices {
     /// A number below `limit`; 0 where there is none.
     pub fn below(&mut self, limit: u64) -> u64 {
         let drawn = match &mut self.0 {
-            Source::Seed(state) => next(state),
+            Source::Seed(random) => random.number(),
             Source::Bytes(bytes, used) => {
                 let count = if limit <= 1 << 8 { 1 } else { 2 };
                 let taken = bytes.get(*used..).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Choices {
     /// Bytes, `count` at most; fewer where they end.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         match &mut self.0 {
-            Source::Seed(state) => (0..count).map(|_| next(state).to_le_bytes()[0]).collect(),
+            Source::Seed(random) => (0..count).map(|_| random.number().to_le_bytes()[0]).collect(),
             Source::Bytes(bytes, used) => {
                 let taken: Vec<u8> = bytes.iter().skip(*used).take(count).copied().collect();
                 *used += count;
@@ -86,14 +86,6 @@ impl Choices {
             }
         }
     }
-}
-
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 //! then a line a column: heading, member (in `**` where it is to stand out, `/` a divisor where it is shown in another
 //! unit), decimals of a number. A row with a member `invalid` shows the reason in the first column that is a figure.
 
+use crate::artifact;
 use anyhow::{Context, bail, ensure};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -45,15 +46,7 @@ pub fn figures(root: &Path, check: bool) -> anyhow::Result<()> {
             fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
         })
         .with_context(|| path.display().to_string())?;
-        if current == text {
-            continue;
-        }
-        ensure!(
-            !check,
-            "the tables of {} are not what docs/benchmarks holds, expected `cargo xtask gen`",
-            path.display()
-        );
-        fs::write(&path, current)?;
+        artifact::put(&path, &current, "docs/benchmarks", check)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 //! Read first: `tidy/rooms.rs`, which decides who may depend on whom.
 
 mod advisories;
+mod artifact;
 mod counts;
 mod deny;
 mod figures;

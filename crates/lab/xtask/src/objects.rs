@@ -1,5 +1,6 @@
 //! Turns `crates/wire/dnp3/objects.toml` into the layouts that the DNP3 codec reads.
 
+use crate::artifact;
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -61,12 +62,7 @@ pub fn objects(check: bool) -> anyhow::Result<()> {
     let target = folder.join("src/objects/generated.rs");
     let text = fs::read_to_string(&table).with_context(|| format!("reading {}", table.display()))?;
     let rust = generate(&text).with_context(|| format!("in {}", table.display()))?;
-    if check {
-        let committed = fs::read_to_string(&target).with_context(|| format!("reading {}", target.display()))?;
-        ensure!(committed == rust, "{} is not what objects.toml says: run cargo xtask gen", target.display());
-        return Ok(());
-    }
-    fs::write(&target, rust).with_context(|| format!("writing {}", target.display()))
+    artifact::put(&target, &rust, "objects.toml", check)
 }
 
 fn folder() -> PathBuf {

@@ -3,6 +3,7 @@
 
 mod lines;
 
+use crate::artifact;
 use anyhow::{Context, bail, ensure};
 use lines::{default_line, page_row, page_section, replace, toml_section};
 use serde::Deserialize;
@@ -88,11 +89,7 @@ pub fn settings(root: &Path, check: bool) -> anyhow::Result<()> {
         place_rows(root, &table, &mut files).with_context(|| format!("in {name}"))?;
     }
     for (name, text) in files {
-        if !check {
-            fs::write(root.join(&name), text).with_context(|| format!("writing {name}"))?;
-        } else if fs::read_to_string(root.join(&name)).unwrap_or_default() != text {
-            bail!("{name} is not what the tables of settings say: run cargo xtask gen");
-        }
+        artifact::put(&root.join(name), &text, "settings.toml", check)?;
     }
     Ok(())
 }

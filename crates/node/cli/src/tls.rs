@@ -1,4 +1,4 @@
-//! Flags that say who we are in TLS, and whom we trust, where both sides show a certificate.
+//! Flags that say who we are in TLS, and whom we trust.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tieline_net::tls::{Pin, TlsFiles, TlsVersion, Trust};
 use tieline_transport::{TlsOptions, parse_pin};
 
-/// Who we are in TLS, and whom we trust.
+/// TLS files and trust where both sides show a certificate.
 #[derive(Debug, Args)]
 pub struct TlsArgs {
     /// Our certificate in PEM, for TLS
@@ -27,6 +27,20 @@ pub struct TlsArgs {
     /// Speak TLS 1.3 only
     #[arg(long, help_heading = "TLS")]
     pub tls13: bool,
+}
+
+/// TLS files of a client, which need not show a certificate.
+#[derive(Debug, Args)]
+pub struct ClientTlsArgs {
+    /// Certificates of authorities to trust over TLS, or the server's own, in PEM; without it those of the system
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Certificate to show over TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Private key of the certificate
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
 }
 
 fn pin(text: &str) -> Result<Pin, String> {

@@ -11,10 +11,14 @@
 extern crate std;
 
 mod oracle;
+#[path = "../../../seeds.rs"]
+mod seeds;
 mod world;
 
+use self::seeds::run_seeds;
 use self::world::World;
 use core::ops::AddAssign;
+use tieline_core::Random;
 
 const SEEDS: u64 = 10_000;
 const STEPS: u32 = 60;
@@ -78,30 +82,9 @@ impl AddAssign for Counters {
     }
 }
 
-/// A generator whose numbers are those of its seed (splitmix64).
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    const fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    const fn is_one_of(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        let at = usize::try_from(self.below(items.len() as u64)).unwrap();
-        &items[at]
-    }
+fn pick<'a, T>(random: &mut Random, items: &'a [T]) -> &'a T {
+    let at = usize::try_from(random.below(items.len() as u64)).unwrap();
+    &items[at]
 }
 
 fn run(seed: u64, is_loud: bool) -> Counters {
@@ -114,20 +97,11 @@ fn run(seed: u64, is_loud: bool) -> Counters {
 
 #[test]
 fn no_alarm_is_lost_and_none_is_invented() {
-    let option = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    if let Some(seed) = option("TIELINE_SEED") {
-        std::println!("{:?}", run(seed, true));
+    let mut total = Counters::default();
+    let seeds = run_seeds("alarms", SEEDS, |seed, is_loud| total += run(seed, is_loud));
+    std::println!("{total:?}");
+    if seeds == 0 {
         return;
     }
-    let seeds = option("TIELINE_SEEDS").unwrap_or(SEEDS);
-    let mut total = Counters::default();
-    for seed in 0..seeds {
-        let done = std::panic::catch_unwind(|| run(seed, false));
-        total += done.unwrap_or_else(|panic| {
-            std::println!("failed with TIELINE_SEED={seed}");
-            std::panic::resume_unwind(panic)
-        });
-    }
-    std::println!("{seeds} seeds: {total:?}");
     assert!(total.all().iter().all(|count| *count > seeds / 20), "{total:?}");
 }

@@ -1,14 +1,14 @@
 //! The alarms of a site, what comes to them, and the comparison with the oracle.
 
 use super::oracle::{Oracle, Row};
-use super::{Counters, Random, std};
+use super::{Counters, pick, std};
 use crate::{Alarms, By, Event, Flags, Kind, PlaceName, Refusal, Rules, Saved, Settings, Target, Transition};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
-use tieline_core::{Instant, Now, Point, Quality, Timestamp, Topic, Value, Words};
+use tieline_core::{Instant, Now, Point, Quality, Random, Timestamp, Topic, Value, Words};
 
 const PLACES: [(&str, &str, &[&str]); 3] = [("line", "", &[]), ("s/d", "line", &["line"]), ("s/e", "line", &["line"])];
 /// Topics with the places above them.
@@ -38,10 +38,10 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, is_loud: bool) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let settings = Settings {
             shelve_max: Duration::from_secs(3600),
-            gather: Duration::from_millis(*random.pick(&[0, 500, 2000])),
+            gather: Duration::from_millis(*pick(&mut random, &[0, 500, 2000])),
             chatter_time: Duration::from_secs(20),
             ..Settings::default()
         };
@@ -82,26 +82,20 @@ impl World {
     }
 
     fn value(&mut self) {
-        let (topic, _) = *self.random.pick(&TOPICS);
-        let value = *self.random.pick(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let (topic, _) = *pick(&mut self.random, &TOPICS);
+        let value = *pick(&mut self.random, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let value = if topic.ends_with('p') { value } else { f64::from(u8::from(value > 3.0)) };
         let good = Quality::default();
-        let quality = *self.random.pick(&[
-            good,
-            good,
-            good,
-            good,
-            Quality::AWAY,
-            Quality::OFFLINE,
-            Quality::INITIAL,
-            Quality::STALE,
-        ]);
+        let quality = *pick(
+            &mut self.random,
+            &[good, good, good, good, Quality::AWAY, Quality::OFFLINE, Quality::INITIAL, Quality::STALE],
+        );
         self.give(topic, value, quality);
     }
 
     /// A value that comes and goes.
     fn bounce(&mut self) {
-        let topic = *self.random.pick(&["s/d/p", "s/e/p", "s/p"]);
+        let topic = *pick(&mut self.random, &["s/d/p", "s/e/p", "s/p"]);
         for _ in 0..3 {
             self.give(topic, 6.0, Quality::default());
             self.give(topic, 0.0, Quality::default());
@@ -116,7 +110,7 @@ impl World {
     }
 
     fn presence(&mut self) {
-        let (place, ..) = *self.random.pick(&PLACES);
+        let (place, ..) = *pick(&mut self.random, &PLACES);
         let is_reached = self.random.is_one_of(2);
         self.tell(|| format!("{place} is reached: {is_reached}"));
         self.alarms.handle_presence(self.now, place, is_reached);
@@ -124,7 +118,7 @@ impl World {
     }
 
     fn wait(&mut self) {
-        let most = *self.random.pick(&[400, 4000, 30_000, 4_000_000]);
+        let most = *pick(&mut self.random, &[400, 4000, 30_000, 4_000_000]);
         let time = Duration::from_millis(self.random.below(most));
         self.tell(|| format!("wait {time:?}"));
         let (from, end) = (self.now, self.now.mono + time);
@@ -157,7 +151,7 @@ impl World {
 
     fn acknowledge(&mut self) {
         let unacked: Vec<usize> = (0..self.oracle.rows.len()).filter(|row| self.oracle.rows[*row].unacked).collect();
-        let Some(row) = (!unacked.is_empty()).then(|| *self.random.pick(&unacked)) else { return };
+        let Some(row) = (!unacked.is_empty()).then(|| *pick(&mut self.random, &unacked)) else { return };
         let (topic, kind) = (self.oracle.rows[row].topic, self.oracle.rows[row].kind);
         let target = Target { topic, kind };
         let seq = self.alarms.alarm(target).unwrap().record.seq;
@@ -207,7 +201,7 @@ impl World {
 
     fn reset(&mut self) {
         let latched: Vec<usize> = (0..self.oracle.rows.len()).filter(|row| self.oracle.rows[*row].latched).collect();
-        let Some(row) = (!latched.is_empty()).then(|| *self.random.pick(&latched)) else { return };
+        let Some(row) = (!latched.is_empty()).then(|| *pick(&mut self.random, &latched)) else { return };
         let it = &self.oracle.rows[row];
         let expect = match (it.active, it.unacked) {
             (true, _) => Err(Refusal::StillActive),
@@ -337,7 +331,7 @@ fn started(now: Now, settings: Settings, rules: &Rules) -> Alarms {
 
 /// Rules with delays of this run, as text and as rows of the oracle.
 fn rules(random: &mut Random) -> (String, Vec<Row>) {
-    let mut delay = || Duration::from_millis(*random.pick(&DELAYS));
+    let mut delay = || Duration::from_millis(*pick(random, &DELAYS));
     let (away, high, high_high, state) =
         ((delay(), delay()), (delay(), delay()), (delay(), delay()), (delay(), delay()));
     let cells = |(on, off): (Duration, Duration)| format!("{}ms,{}ms", on.as_millis(), off.as_millis());

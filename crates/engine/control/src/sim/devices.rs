@@ -1,11 +1,10 @@
 //! Devices that may refuse, hang, answer late, or be lost.
 
 extern crate std;
-use super::Random;
 use crate::{CommandId, Dispatch};
 use core::time::Duration;
 use std::vec::Vec;
-use tieline_core::{CommandOutcome, Instant, Refusal, Value};
+use tieline_core::{CommandOutcome, Instant, Random, Refusal, Value};
 
 pub(super) const POINTS: usize = 4;
 pub(super) const UNANSWERED_AFTER: Duration = Duration::from_secs(5);

@@ -11,13 +11,18 @@
 //!
 //! `TIELINE_SEED=<seed>` runs one seed again and tells what happened, `TIELINE_SEEDS=<count>` runs more.
 
+extern crate std;
+
 mod deeds;
 mod devices;
 mod invariants;
 mod oracle;
+#[path = "../../../seeds.rs"]
+mod seeds;
 mod tables;
 mod world;
 
+use self::seeds::run_seeds;
 use self::world::World;
 use core::ops::AddAssign;
 
@@ -64,27 +69,6 @@ impl AddAssign for Counters {
     }
 }
 
-/// A generator whose numbers are those of its seed (splitmix64).
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn is_one_of(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-}
-
 fn run(seed: u64, is_loud: bool) -> Counters {
     let mut world = World::new(seed, is_loud);
     for _ in 0..STEPS {
@@ -95,22 +79,12 @@ fn run(seed: u64, is_loud: bool) -> Counters {
 
 #[test]
 fn two_agents_never_act_and_no_point_is_left_commanded() {
-    extern crate std;
-    let option = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    if let Some(seed) = option("TIELINE_SEED") {
-        std::println!("{:?}", run(seed, true));
+    let mut total = Counters::default();
+    let seeds = run_seeds("control", SEEDS, |seed, is_loud| total += run(seed, is_loud));
+    std::println!("{total:?}");
+    if seeds == 0 {
         return;
     }
-    let seeds = option("TIELINE_SEEDS").unwrap_or(SEEDS);
-    let mut total = Counters::default();
-    for seed in 0..seeds {
-        let done = std::panic::catch_unwind(|| run(seed, false));
-        total += done.unwrap_or_else(|panic| {
-            std::println!("failed with TIELINE_SEED={seed}");
-            std::panic::resume_unwind(panic)
-        });
-    }
-    std::println!("{seeds} seeds: {total:?}");
     let Counters { reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, .. } = total;
     let Counters { reloads, changed, expired, .. } = total;
     let all = [

@@ -1,14 +1,13 @@
 //! The points of each device, and how they change while the node runs.
 
 extern crate std;
-use super::Random;
 use super::devices::POINTS;
 use super::world::{DEVICES, KEPT, name};
 use crate::*;
 use core::time::Duration;
 use std::format;
 use std::vec::Vec;
-use tieline_core::{CommandMode, DeviceId, PointId, Topic, Value};
+use tieline_core::{CommandMode, DeviceId, PointId, Random, Topic, Value};
 
 /// What a node is told of a device. Points that are reverted are always there: a hold of one that is gone is given up.
 #[derive(Clone, Debug)]

@@ -1,17 +1,17 @@
 //! Agents, a node and devices, and how time passes for them.
 
 extern crate std;
+use super::Counters;
 use super::devices::{Device, POINTS, UNANSWERED_AFTER};
 use super::oracle::{GRACE, Oracle};
 use super::tables::{Table, coordinator};
-use super::{Counters, Random};
 use crate::*;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, println};
-use tieline_core::{Instant, Now, Quality, Timestamp, Topic, Value};
+use tieline_core::{Instant, Now, Quality, Random, Timestamp, Topic, Value};
 
 pub(super) const DEVICES: usize = 3;
 pub(super) const AGENTS: u64 = 3;
@@ -98,7 +98,7 @@ fn limits(is_reservation_required: bool) -> CoordinatorLimits {
 
 impl World {
     pub(super) fn new(seed: u64, is_loud: bool) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let limits = limits(random.is_one_of(2));
         let now = Now { mono: Instant(1_000_000_000), utc: Timestamp::from_micros(START_MICROS) };
         let tables = core::array::from_fn(Table::first);

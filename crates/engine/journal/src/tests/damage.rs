@@ -26,7 +26,7 @@ fn filled(disk: &Disk, records: u64) -> Journal<Disk> {
 
 /// What the record `seq` holds: enough to know that it was not invented.
 fn payload(seq: Seq) -> Vec<u8> {
-    let mut dice = Dice(seq.0);
+    let mut dice = Dice::new(seq.0);
     (0..dice.below(40)).map(|_| dice.roll() as u8).collect()
 }
 

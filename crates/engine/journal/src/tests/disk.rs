@@ -5,19 +5,19 @@ use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use tieline_core::{Storage, StorageError, StorageErrorKind};
+use tieline_core::{Random, Storage, StorageError, StorageErrorKind};
 
-/// A small random source (splitmix64): the same seed, the same run.
+/// Random numbers as sizes: the same seed, the same run.
 #[derive(Clone)]
-pub(super) struct Dice(pub(super) u64);
+pub(super) struct Dice(Random);
 
 impl Dice {
-    pub(super) fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+
+    pub(super) const fn roll(&mut self) -> u64 {
+        self.0.number()
     }
 
     pub(super) fn below(&mut self, end: usize) -> usize {
@@ -60,7 +60,7 @@ impl Disk {
     pub(super) fn new(seed: u64) -> Self {
         let inner = Inner {
             files: BTreeMap::new(),
-            dice: Dice(seed),
+            dice: Dice::new(seed),
             fail_one_in: 0,
             calls_left: usize::MAX,
             crashed: false,

@@ -4,3 +4,5 @@ mod crashes;
 mod damage;
 mod disk;
 mod records;
+#[path = "../../../seeds.rs"]
+mod seeds;

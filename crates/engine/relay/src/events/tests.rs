@@ -1,10 +1,9 @@
 use super::*;
-use crate::random::Random;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use core::time::Duration;
 use proptest::prelude::*;
-use tieline_core::Instant;
+use tieline_core::{Instant, Random};
 
 fn event(name: &str, class: EventClass, qos: u8) -> Event {
     let (properties, payload) = (Bytes::new(), Bytes::copy_from_slice(name.as_bytes()));
@@ -215,7 +214,7 @@ impl World {
         let mut up = EventOutbox::new(1, limits);
         up.handle_link(true);
         Self {
-            random: Random(seed),
+            random: Random::new(seed),
             now: 0,
             up,
             hub: Self::hub(100),
@@ -235,12 +234,12 @@ impl World {
     }
 
     fn chance(&mut self, percent: u64) -> bool {
-        self.random.next() % 100 < percent
+        self.random.number() % 100 < percent
     }
 
     fn publish(&mut self) {
         self.published += 1;
-        let class = EventClass::ALL[(self.random.next() % 3) as usize];
+        let class = EventClass::ALL[(self.random.number() % 3) as usize];
         self.up.push_own(event(&format!("{}", self.published), class, 1));
     }
 
@@ -250,7 +249,7 @@ impl World {
             let Some((id, bytes)) = outbox.poll_transmit(at(self.now)) else { continue };
             let is_lost = !is_calm && self.chance(15);
             for copy in 0..2 {
-                let late = if is_calm { 1 } else { self.random.next() % 400 };
+                let late = if is_calm { 1 } else { self.random.number() % 400 };
                 if is_lost || (copy == 1 && (is_calm || !self.chance(10))) {
                     continue;
                 }
@@ -306,7 +305,7 @@ impl World {
             if !is_calm && self.chance(30) {
                 self.publish();
             }
-            if !is_calm && self.random.next().is_multiple_of(500) {
+            if !is_calm && self.random.number().is_multiple_of(500) {
                 self.end_hub();
             }
             self.transmit(is_calm);

@@ -7,7 +7,6 @@ mod deeds;
 use super::agenda::Agenda;
 use super::cluster::{Cluster, Message};
 use super::run_seeds;
-use crate::random::Random;
 use crate::{
     AppendError, Last, Lead, LeadAction, LeadEvent, LeadLimits, Lease, LeaseError, Writer, WriterAction, WriterEvent,
     WriterLimits, message_records,
@@ -20,7 +19,7 @@ use std::collections::BTreeMap;
 use std::string::String;
 use std::vec::Vec;
 use std::{format, println};
-use tieline_core::Instant;
+use tieline_core::{Instant, Random};
 
 const SEEDS: u64 = 1_000;
 const STEPS: u32 = 40;
@@ -128,7 +127,7 @@ impl World {
             given: BTreeMap::new(),
         };
         let mut world = Self {
-            random: Random(seed),
+            random: Random::new(seed),
             is_loud,
             now: Instant(1_000_000_000),
             agenda: Agenda::new(),
@@ -150,11 +149,11 @@ impl World {
     }
 
     fn below(&mut self, end: u64) -> u64 {
-        self.random.next() % end
+        self.random.number() % end
     }
 
     fn start(&mut self, node: usize) {
-        let (seed, life) = (self.random.next(), self.nodes[node].life);
+        let (seed, life) = (self.random.number(), self.nodes[node].life);
         let name = format!("node{node}.{life}");
         self.nodes[node].lead = Some(Lead::new(self.now, &name, LeadLimits::default(), seed));
         self.agenda.add(self.now, Thing::Message(node, life));

@@ -1,8 +1,7 @@
 //! One direction of a link: a queue before a line of some rate, and then a way that loses, doubles and reorders.
 
-use crate::random::Random;
 use core::time::Duration;
-use tieline_core::Instant;
+use tieline_core::{Instant, Random};
 
 #[derive(Clone, Debug)]
 pub(super) struct Line {
@@ -34,12 +33,12 @@ impl Line {
     pub(super) fn send(&mut self, now: Instant, bytes: usize, random: &mut Random) -> [Option<Instant>; 2] {
         let time = Duration::from_nanos(bytes as u64 * 1_000_000_000 / self.bytes_per_second);
         self.free_at = self.free_at.max(now) + time;
-        let hits = |one_of: u64, random: &mut Random| one_of > 0 && random.next().is_multiple_of(one_of);
+        let hits = |one_of: u64, random: &mut Random| one_of > 0 && random.number().is_multiple_of(one_of);
         if self.is_dead || hits(self.loses, random) {
             return [None, None];
         }
         let mut arrival = || {
-            let jitter = self.jitter * u32::try_from(random.next() % 1024).unwrap() / 1024;
+            let jitter = self.jitter * u32::try_from(random.number() % 1024).unwrap() / 1024;
             Some(self.free_at + self.delay + jitter)
         };
         let first = arrival();

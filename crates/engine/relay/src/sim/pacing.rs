@@ -3,13 +3,12 @@
 extern crate std;
 use super::agenda::Agenda;
 use super::link::Line;
-use crate::random::Random;
 use crate::{Read, Receiver, ReceiverLimits, Stream, Upward, UpwardEvent, UpwardLimits};
 use bytes::Bytes;
 use core::time::Duration;
 use std::println;
 use std::vec::Vec;
-use tieline_core::{Instant, Now, Timestamp};
+use tieline_core::{Instant, Now, Random, Timestamp};
 
 enum Thing {
     Live,
@@ -38,12 +37,12 @@ impl Seen {
 fn records(random: &mut Random, read: Read, last: u64, length: usize) -> Vec<Vec<u8>> {
     let count = (read.bytes_max / length).clamp(1, read.records_max) as u64;
     let numbers = read.from..=last.min(read.from + count - 1);
-    numbers.map(|_| (0..length / 8).flat_map(|_| random.next().to_le_bytes()).collect()).collect()
+    numbers.map(|_| (0..length / 8).flat_map(|_| random.number().to_le_bytes()).collect()).collect()
 }
 
 fn run(bytes_per_second: u64, delay: Duration, disk: Duration, owed: [u64; 2], live_every: Duration) -> Seen {
     const LENGTHS: [usize; 3] = [200, 400, 400];
-    let (mut random, mut agenda) = (Random(7), Agenda::new());
+    let (mut random, mut agenda) = (Random::new(7), Agenda::new());
     let mut upward = Upward::new("north", 1, UpwardLimits::default(), 1);
     let mut receiver = Receiver::new(ReceiverLimits::default());
     receiver.handle_marks([]);

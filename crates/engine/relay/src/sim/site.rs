@@ -2,13 +2,13 @@
 
 extern crate std;
 use super::link::Line;
-use crate::random::Random;
 use crate::{Stream, Upward, UpwardLimits};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::format;
 use std::string::String;
 use std::vec::Vec;
+use tieline_core::Random;
 
 /// Of all sites.
 pub(super) const FIRST_EPOCH: u64 = 1_000_000;
@@ -56,14 +56,14 @@ pub(super) fn limits() -> UpwardLimits {
 impl Site {
     pub(super) fn new(name: String, random: &mut Random) -> Self {
         let rates = [8_000, 64_000, 1_000_000, 100_000_000];
-        let rate = rates[usize::try_from(random.next() % 4).unwrap()];
-        let delay = Duration::from_millis([1, 20, 300][usize::try_from(random.next() % 3).unwrap()]);
+        let rate = rates[usize::try_from(random.number() % 4).unwrap()];
+        let delay = Duration::from_millis([1, 20, 300][usize::try_from(random.number() % 3).unwrap()]);
         let mut journals = BTreeMap::new();
         for stream in Stream::ALL {
             journals.insert(stream, Journal { oldest: 1, ..Journal::default() });
         }
         Self {
-            upward: Upward::new(&name, FIRST_EPOCH, limits(), random.next()),
+            upward: Upward::new(&name, FIRST_EPOCH, limits(), random.number()),
             name,
             epoch: FIRST_EPOCH,
             journals,

@@ -7,7 +7,6 @@ mod deeds;
 use super::agenda::Agenda;
 use super::run_seeds;
 use super::site::{FIRST_EPOCH, Site, record};
-use crate::random::Random;
 use crate::{Mark, Part, Read, Receiver, ReceiverLimits, Reply, Stream, UpwardEvent};
 use bytes::Bytes;
 use core::ops::AddAssign;
@@ -17,7 +16,7 @@ use std::string::String;
 use std::sync::Arc;
 use std::vec::Vec;
 use std::{format, println};
-use tieline_core::{Instant, Now, Timestamp};
+use tieline_core::{Instant, Now, Random, Timestamp};
 
 const SEEDS: u64 = 1_000;
 const STEPS: u32 = 40;
@@ -120,8 +119,8 @@ fn new_receiver() -> Receiver<Request> {
 
 impl World {
     fn new(seed: u64, is_loud: bool) -> Self {
-        let mut random = Random(seed);
-        let count = 1 + random.next() % 3;
+        let mut random = Random::new(seed);
+        let count = 1 + random.number() % 3;
         let sites = (0..count).map(|i| Site::new(format!("site{i}"), &mut random)).collect();
         let mut world = Self {
             random,
@@ -153,7 +152,7 @@ impl World {
     }
 
     fn below(&mut self, end: u64) -> u64 {
-        self.random.next() % end
+        self.random.number() % end
     }
 
     fn now_of(&self, clock: i64) -> Now {
@@ -305,8 +304,8 @@ impl World {
             return;
         }
         let Some(parts) = receiver.poll_store() else { return };
-        let fails = self.fails > 0 && self.random.next().is_multiple_of(self.fails);
-        let is_done = !fails || self.random.next().is_multiple_of(2);
+        let fails = self.fails > 0 && self.random.number().is_multiple_of(self.fails);
+        let is_done = !fails || self.random.number().is_multiple_of(2);
         self.agenda.add(self.now + self.disk, Thing::Committed(self.life, parts, is_done, !fails));
     }
 

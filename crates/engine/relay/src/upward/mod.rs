@@ -19,13 +19,13 @@ use crate::answer::{Answer, Outcome};
 use crate::batch::{BatchWriter, Head, RECORDS_BYTES_MAX, push_record};
 use crate::clock_offset::ClockOffset;
 use crate::pace::Pace;
-use crate::random::Random;
+use crate::pause::about;
 use crate::{Offset, Stream};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
-use tieline_core::{Instant, Now, Timestamp};
+use tieline_core::{Instant, Now, Random, Timestamp};
 
 /// Events that nobody takes; the oldest is dropped above. What is acknowledged is always told.
 const EVENTS_MAX: usize = 64;
@@ -86,7 +86,7 @@ impl Upward {
             ratio_eighths: 8,
             writer: BatchWriter::default(),
             clock: ClockOffset::default(),
-            random: Random(seed),
+            random: Random::new(seed),
             events: VecDeque::new(),
             stats: UpwardStats::default(),
         }
@@ -124,7 +124,7 @@ impl Upward {
     /// no earlier one. None: they cannot be read, try again later.
     pub fn handle_records<R: AsRef<[u8]>>(&mut self, now: Instant, read: Read, first: u64, records: &[R]) {
         let stream = read.stream;
-        let rest = now + self.random.about(self.limits.rest);
+        let rest = now + about(self.limits.rest, &mut self.random);
         let lane = self.lane(stream);
         if lane.reading != Some(read.from) || first < read.from {
             return;
@@ -174,7 +174,7 @@ impl Upward {
             Outcome::OldEpoch => self.need_epoch(answer.mark.epoch),
             Outcome::WrongSite | Outcome::Illegal | Outcome::Full => {
                 self.tell(UpwardEvent::Refused { stream: flight.stream, outcome: answer.outcome });
-                let until = now.mono + self.random.about(self.limits.refused_rest);
+                let until = now.mono + about(self.limits.refused_rest, &mut self.random);
                 self.rewind(flight.stream, State::Resting(until));
             }
         }
@@ -394,7 +394,7 @@ impl Upward {
 
     fn rest(&mut self, now: Instant, stream: Stream) {
         let rest = self.limits.rest.saturating_mul(2_u32.saturating_pow(self.lanes[stream.place()].failures.min(16)));
-        let until = now + self.random.about(rest.min(self.limits.rest_max));
+        let until = now + about(rest.min(self.limits.rest_max), &mut self.random);
         self.rewind(stream, State::Resting(until));
         self.lane(stream).failures += 1;
     }

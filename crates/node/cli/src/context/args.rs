@@ -1,5 +1,6 @@
 //! The command line of `tieline context`.
 
+use crate::tls::ClientTlsArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -39,15 +40,8 @@ pub struct AddArgs {
     /// File with the password, or with a token in place of both; its content is not copied
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Certificates of authorities to trust over TLS, or the node's own, in PEM
-    #[arg(long, value_name = "FILE")]
-    pub ca: Option<PathBuf>,
-    /// Certificate to show over TLS, in PEM
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub cert: Option<PathBuf>,
-    /// Private key of the certificate
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub key: Option<PathBuf>,
+    #[command(flatten)]
+    pub tls: ClientTlsArgs,
     /// Use this context from now on
     #[arg(long = "use")]
     pub select: bool,

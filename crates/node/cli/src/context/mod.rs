@@ -35,9 +35,9 @@ fn add(mut store: Store, args: &AddArgs) -> Result<()> {
         mqtt: args.mqtt.clone(),
         user: args.user.clone(),
         password_file: absolute(&args.password_file)?,
-        ca: absolute(&args.ca)?,
-        cert: absolute(&args.cert)?,
-        key: absolute(&args.key)?,
+        ca: absolute(&args.tls.ca)?,
+        cert: absolute(&args.tls.cert)?,
+        key: absolute(&args.tls.key)?,
     };
     store.add(&args.name, context.clone(), args.replace)?;
     if args.select {

@@ -2,6 +2,7 @@
 
 use crate::answer::say;
 use crate::args::duration;
+use crate::tls::ClientTlsArgs;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::json;
@@ -29,15 +30,8 @@ pub struct CheckArgs {
     /// File with the password of the user
     #[arg(long, value_name = "FILE", requires = "user")]
     pub password_file: Option<PathBuf>,
-    /// Certificates of authorities to trust, in PEM; without it those of the system
-    #[arg(long, value_name = "FILE")]
-    pub ca: Option<PathBuf>,
-    /// Certificate to show to the server, in PEM
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub cert: Option<PathBuf>,
-    /// The private key of the certificate
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub key: Option<PathBuf>,
+    #[command(flatten)]
+    pub tls: ClientTlsArgs,
     /// Name of the site whose inbox is used
     #[arg(long, default_value = "check")]
     pub site: String,
@@ -61,9 +55,9 @@ impl CheckArgs {
             }
             (None, None, ..) => Credentials::None,
         };
-        if self.servers.iter().any(|server| server.starts_with("tls://")) || self.ca.is_some() {
-            let identity = self.cert.as_deref().zip(self.key.as_deref());
-            options.tls = Some((*ClientTls::load(self.ca.as_deref(), identity)?.config()).clone());
+        if self.servers.iter().any(|server| server.starts_with("tls://")) || self.tls.ca.is_some() {
+            let identity = self.tls.cert.as_deref().zip(self.tls.key.as_deref());
+            options.tls = Some((*ClientTls::load(self.tls.ca.as_deref(), identity)?.config()).clone());
         }
         Ok(options)
     }

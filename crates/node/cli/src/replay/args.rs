@@ -4,12 +4,9 @@ use super::pace::Speed;
 use crate::args::HttpArgs;
 use clap::Args;
 
-/// `tieline replay`.
+/// Which part of history is read.
 #[derive(Debug, Args)]
-pub struct ReplayArgs {
-    /// Topics or topic filters
-    #[arg(required = true, value_name = "FILTER")]
-    pub topics: Vec<String>,
+pub struct SpanArgs {
     /// Start: a time (RFC 3339), a date, a duration before the end (24h), or before now (-24h)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: String,
@@ -19,6 +16,16 @@ pub struct ReplayArgs {
     /// Ignore edits: the values as they were recorded
     #[arg(long)]
     pub raw: bool,
+}
+
+/// `tieline replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// Topics or topic filters
+    #[arg(required = true, value_name = "FILTER")]
+    pub topics: Vec<String>,
+    #[command(flatten)]
+    pub span: SpanArgs,
     /// Speed: 10 is ten times faster than recorded, 0.5 is half as fast, max is as fast as possible
     #[arg(long, value_name = "N", default_value = "1", value_parser = Speed::parse)]
     pub speed: Speed,

@@ -37,7 +37,7 @@ const ANSWER: Duration = Duration::from_secs(300);
 /// Plays history until it has ended, or a signal comes.
 pub fn replay(args: &ReplayArgs) -> Result<ExitCode> {
     log::start("warn", false);
-    let span = Span::new(args.topics.clone(), &args.from, args.to.as_deref(), args.raw, now())?;
+    let span = Span::new(args.topics.clone(), &args.span, now())?;
     let prefix = match is_elsewhere(args) {
         true => String::new(),
         false => prefix(&args.name)?,
@@ -207,8 +207,8 @@ mod tests {
     fn spans_and_names_are_read_or_say_what_is_wrong() {
         let now = "2026-11-20T12:00:00Z".parse().unwrap();
         let check = |words: &[&str], expect: Result<(&str, &str), &str>| {
-            let ReplayArgs { topics, from, to, raw, .. } = args(words);
-            let span = Span::new(topics, &from, to.as_deref(), raw, now);
+            let ReplayArgs { topics, span, .. } = args(words);
+            let span = Span::new(topics, &span, now);
             let found = span.map(|span| (span.from.to_string(), span.to.to_string()));
             let found = found.map_err(|error| error.to_string());
             assert_eq!(found, expect.map(|(a, b)| (a.to_owned(), b.to_owned())).map_err(str::to_owned));

@@ -1,5 +1,6 @@
 //! What is replayed, read from a node page by page: first the state at the beginning, then each value in order of time.
 
+use super::args::SpanArgs;
 use crate::uri;
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
@@ -40,21 +41,21 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span that the texts of a command line mean.
+    /// The span that a command line means.
     ///
     /// # Errors
     /// A text is not a time, or the end is before the beginning.
-    pub fn new(topics: Vec<String>, from: &str, to: Option<&str>, is_raw: bool, now: Timestamp) -> Result<Self> {
+    pub fn new(topics: Vec<String>, args: &SpanArgs, now: Timestamp) -> Result<Self> {
         let moment = |name: &str, text: &str| {
             Moment::parse(text).ok_or_else(|| anyhow!("{name} is {text:?}, expected {}", Moment::EXPECTED))
         };
-        let to = to.map(|text| moment("--to", text)).transpose()?;
+        let to = args.to.as_deref().map(|text| moment("--to", text)).transpose()?;
         let to = to.map_or(now, |to| to.resolve(now, now));
-        let from = moment("--from", from)?.resolve(to, now);
+        let from = moment("--from", &args.from)?.resolve(to, now);
         if to < from {
             bail!("--from is {from}, expected a time before --to, which is {to}");
         }
-        Ok(Self { topics, from, to, is_raw })
+        Ok(Self { topics, from, to, is_raw: args.raw })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line of `tieline rules`.
 
 use crate::args::HttpArgs;
+use crate::replay::args::SpanArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -42,15 +43,8 @@ pub struct RulesTestArgs {
     /// Topics or topic filters whose history is read
     #[arg(value_name = "FILTER", default_value = "#")]
     pub topics: Vec<String>,
-    /// Start: a time (RFC 3339), a date, a duration before the end (24h), or before now (-24h)
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub from: String,
-    /// End: a time, a date, or a duration before now (5m) [default: now]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub to: Option<String>,
-    /// Ignore edits: the values as they were recorded
-    #[arg(long)]
-    pub raw: bool,
+    #[command(flatten)]
+    pub span: SpanArgs,
     /// Print every change of every alarm, not only annunciations
     #[arg(long)]
     pub all: bool,

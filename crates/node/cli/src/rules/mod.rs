@@ -57,7 +57,7 @@ fn test(args: &RulesTestArgs) -> Result<ExitCode> {
         Ok(rules) => rules,
         Err(errors) => return Ok(complain(&args.rules, &errors)),
     };
-    let span = Span::new(args.topics.clone(), &args.from, args.to.as_deref(), args.raw, now())?;
+    let span = Span::new(args.topics.clone(), &args.span, now())?;
     let http = who::http(&args.node, Some(ANSWER))?;
     let devices: Vec<Device> = http.get::<Devices>("/v1/devices")?.devices;
     let devices: Vec<Topic> = devices.iter().filter_map(|device| Topic::new(&device.topic).ok()).collect();

@@ -15,7 +15,7 @@ pub(super) enum Source {
     Head(Arc<Column>),
     /// In a chunk, with what it says of itself.
     Chunk(ChunkRow, Summary),
-    /// In the index, a day of few samples; and in a day file.
+    /// In the index, a day of few samples, and in a day file. The row has no summary: the chunk says more.
     Few(Arc<ChunkRow>, Box<Chunk>),
     /// In a day file, an hour of them.
     Hour(Arc<ChunkRow>, Part),
@@ -24,12 +24,12 @@ pub(super) enum Source {
 }
 
 impl Source {
-    fn new(row: ChunkRow) -> Self {
+    fn new(mut row: ChunkRow) -> Self {
         if row.day.is_some() {
-            return match parts::chunk(&row.summary) {
-                Some(chunk) => Self::Few(Arc::new(row), Box::new(chunk)),
-                None => Self::Day(Arc::new(row)),
-            };
+            let Some(chunk) = parts::chunk(&row.summary) else { return Self::Day(Arc::new(row)) };
+            // The chunk has them: one copy is enough.
+            row.summary = Vec::new();
+            return Self::Few(Arc::new(row), Box::new(chunk));
         }
         let summary = Summary::get(&mut Cursor::new(&row.summary)).unwrap_or_default();
         Self::Chunk(row, summary)

@@ -20,14 +20,16 @@ mod guard;
 pub mod jwt;
 mod outcome;
 mod password;
+mod read_filter;
 pub mod scram;
 mod workers;
 
 pub use authenticator::{Access, Authenticator, Peer, Shown};
 pub use credential_store::{CredentialStore, Secret, check_files};
-pub use guard::{AccessRecord, ClientIdentity, DeliveryFilter, Entrance, Guard, ReadFilter, Serial, Serials, denial};
+pub use guard::{AccessRecord, ClientIdentity, Entrance, Guard, denial};
 pub use outcome::{Counts, Wrong};
 pub use password::{hash_password, is_password_hash, verify_password};
+pub use read_filter::{DeliveryFilter, ReadFilter, Serial, Serials};
 
 #[cfg(test)]
 mod tests;

@@ -218,11 +218,11 @@ impl Outgoing {
             self.shared_delta = AliasFrame::new(&message, self.message.received).map(|frame| (shared_delta, frame));
         }
         let Some((_, frame)) = &self.shared_delta else { return Shared::Not };
-        let shared = if session.look(Wire::gathers) {
-            let waiting = session.look(|wire| wire.gather(frame.len(), |out| frame.append(alias, retain, out)));
-            queued(now, session, waiting)
-        } else {
-            queue(now, session, &mut FrameBytes::Shared(frame.with(alias, retain)))
+        let gathered = session
+            .look(|wire| wire.gathers().then(|| wire.gather(frame.len(), |out| frame.append(alias, retain, out))));
+        let shared = match gathered {
+            Some(waiting) => queued(now, session, waiting),
+            None => queue(now, session, &mut FrameBytes::Shared(frame.with(alias, retain))),
         };
         if shared != Shared::Not {
             followed.leapt(place);

@@ -10,7 +10,7 @@ use super::declared::Declared;
 use super::deltas::Deltas;
 use super::derived_series::DerivedSeries;
 use super::durations::BusDurations;
-use super::ends::Ends;
+use super::ends::{Ends, Leaving};
 use super::fanout::{Offered, Outgoing};
 use super::frames::FrameRoom;
 use super::guarded;
@@ -109,6 +109,8 @@ pub struct Bus {
     pub(super) counters: BusCounters,
     pub(super) durations: BusDurations,
     pub(super) ends: Ends,
+    /// Clients that were sent to another server, until they are gone.
+    pub(super) leaving: Option<Leaving>,
     pub(super) work: Rc<Notify>,
     pub(super) next_turn: Rc<NextTurn>,
     /// Where connections work that have just come.
@@ -176,6 +178,7 @@ impl Bus {
             counters: BusCounters::default(),
             durations: BusDurations::default(),
             ends: Ends::default(),
+            leaving: None,
             work,
             next_turn: Rc::default(),
             asks: Asks::default(),

@@ -6,6 +6,7 @@
 //! and errors in the document come from the types of the handlers.
 
 mod access;
+mod access_metrics;
 mod alarms;
 mod arguments;
 mod authorization;

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 /// Addresses that another server of this process had are free soon after.
 const FREE_WITHIN: Duration = Duration::from_secs(5);
 const FREE_LOOK: Duration = Duration::from_millis(20);
-/// How long clients have to take that they must go elsewhere.
+/// How long clients have to go elsewhere.
 const GO_WITHIN: Duration = Duration::from_millis(100);
 
 /// A member of a core. Dropping it stops it; where it leads, another may take over at once.
@@ -63,10 +63,13 @@ impl Leading {
 }
 
 impl Node {
-    /// Sends all MQTT clients to another server.
+    /// Sends all MQTT clients to another server, and waits until they are gone.
     fn send_elsewhere(&self, reference: Option<String>) {
-        let send = move |bus: &mut Bus, _| bus.send_elsewhere(reference.as_deref());
+        let (gone, all_gone) = std::sync::mpsc::channel();
+        let send = move |bus: &mut Bus, _| bus.send_elsewhere(reference.as_deref(), gone);
         self.bus.tell_blocking(BusInput::Call(Box::new(send)));
+        // Nothing is ever sent: it ends with the last client, or with the bus.
+        let _ = all_gone.recv_timeout(GO_WITHIN);
     }
 }
 
@@ -151,7 +154,6 @@ impl MemberNode {
         if let State::Leading(node) = std::mem::replace(&mut self.state, State::Neither) {
             let leader = self.parts.board.look().leader.filter(|leader| leader.name != self.parts.node);
             node.send_elsewhere(leader.and_then(|leader| leader.reference));
-            std::thread::sleep(GO_WITHIN);
             self.cluster.fail();
             drop(node);
         }

@@ -8,18 +8,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 use std::vec::Vec;
-use tieline_core::{Instant, Machine, Now};
+use tieline_core::{Instant, Machine, Now, Random};
 
-/// `SplitMix64` (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators").
-struct Chance(u64);
+/// What happens, by a seed.
+struct Chance(Random);
 
 impl Chance {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % limit
+        self.0.below(limit)
     }
 
     fn is(&mut self, percent: u64) -> bool {
@@ -113,7 +109,7 @@ impl World {
             up: Pipe::default(),
             down: Pipe::default(),
             now: at_ms(0),
-            chance: Chance(seed),
+            chance: Chance(Random::new(seed)),
             known: BTreeMap::new(),
             ended: BTreeMap::new(),
             done: BTreeMap::new(),

@@ -47,7 +47,7 @@ impl World {
     }
 
     fn kill_site(&mut self, index: usize) {
-        let (loses_power, loses_disk, seed) = (self.below(2) == 0, self.below(3) == 0, self.random.next());
+        let (loses_power, loses_disk, seed) = (self.below(2) == 0, self.below(3) == 0, self.random.number());
         self.say(|| format!("site{index} is killed, power {loses_power}, disk {loses_disk}"));
         self.counters.site_kills += 1;
         self.counters.silences += self.sites[index].upward.stats().silences;

@@ -2,7 +2,7 @@
 
 use super::{ConnectorConfig, Hub, Reason};
 use core::time::Duration;
-use tieline_core::Instant;
+use tieline_core::{Instant, Random};
 
 /// The next attempt.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Dial {
     return_at: Instant,
     return_wait: Duration,
     opened: Instant,
-    random: u64,
+    random: Random,
 }
 
 impl Dial {
@@ -33,7 +33,7 @@ impl Dial {
             return_at: Instant::ZERO,
             return_wait: config.reconnect_min,
             opened: Instant::ZERO,
-            random: config.seed,
+            random: Random::new(config.seed),
         }
     }
 
@@ -96,12 +96,8 @@ impl Dial {
         wait - wait / 4 * share / 65_536
     }
 
-    /// The next number of a small source; not for secrets (`SplitMix64`).
+    /// The next number of a source that is not for secrets.
     pub(super) const fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.random.number()
     }
 }
