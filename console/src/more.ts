@@ -1,6 +1,8 @@
 // The parts of the console that the first view does not need, as one file.
 
 import type { Component } from 'svelte';
+import AlarmBanner from './ui/AlarmBanner.svelte';
+import alarms from './ui/Alarms.svelte';
 import Busiest from './ui/Busiest.svelte';
 import events from './ui/Events.svelte';
 import Find from './ui/Find.svelte';
@@ -10,5 +12,7 @@ import sessions from './ui/Sessions.svelte';
 import sites from './ui/Sites.svelte';
 import trends from './ui/Trends.svelte';
 
+export { AlarmList } from './lib/alarmlist.svelte';
+
 /** Views by their names in the address, and other parts. */
-export const parts: Record<string, Component> = { Busiest, events, Find, Keys, reservations, sessions, sites, trends };
+export const parts: Record<string, Component<any>> = { AlarmBanner, alarms, Busiest, events, Find, Keys, reservations, sessions, sites, trends };

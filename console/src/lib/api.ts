@@ -275,6 +275,67 @@ export interface Override {
   may_end?: boolean;
 }
 
+/** An alarm that is not normal. */
+export interface Alarm {
+  topic: string;
+  kind: string;
+  /** Its occurrence. */
+  seq: number;
+  state: 'unacknowledged' | 'acknowledged' | 'returned' | 'latched' | 'shelved' | 'suppressed' | 'out_of_service' | 'normal';
+  /** The state as in ISA-18.2. */
+  letter: string;
+  priority: string;
+  group: string;
+  text: string;
+  active: boolean;
+  acked: boolean;
+  latched: boolean;
+  chattering: boolean;
+  /** Its input is bad. */
+  uncertain: boolean;
+  value: unknown;
+  limit: unknown;
+  since: string;
+  changed: string;
+  acked_by: string | null;
+  repeats: number;
+  shelved: { until: string; once: boolean; who: string; why: string } | null;
+  out_of_service: { until: string | null; who: string; why: string } | null;
+  /** The alarm whose consequence it is. */
+  cause: { topic: string; kind: string } | null;
+  /** Its consequences. */
+  count: number;
+  advice: { cause?: string; consequence?: string; action?: string; respond_in_s?: number | null } | null;
+}
+
+export interface AlarmCounts {
+  flood: boolean;
+}
+
+/** What became of a request for one alarm. */
+export interface AlarmResult {
+  topic: string;
+  kind: string;
+  status: 'done' | 'refused';
+  reason?: string | null;
+  detail?: string | null;
+}
+
+/** A change of an alarm in the journal. */
+export interface AlarmChange {
+  id: number;
+  time: string;
+  topic: string;
+  kind: string;
+  seq: number;
+  transition: string;
+  priority: string;
+  text: string;
+  value: unknown;
+  who: string | null;
+  why: string | null;
+}
+
 export interface AuditEntry {
   id: number | string;
   time: string;
@@ -319,17 +380,18 @@ export function url(path: string, query: Query = {}): string {
   return text ? `${path}?${text}` : path;
 }
 
-async function get<T>(path: string, query?: Query, ms = CALL_MS_MAX): Promise<T> {
+export async function get<T>(path: string, query?: Query, ms = CALL_MS_MAX): Promise<T> {
   const response = await reach(url(path, query), { signal: AbortSignal.timeout(ms) });
   if (!response.ok) throw new ApiError(response.status, await problem(response));
   return (await response.json()) as T;
 }
 
 /** Posts a change, which is carried out or refused as a whole. */
-async function post(path: string, body: object): Promise<void> {
+export async function post(path: string, body: object): Promise<Response> {
   const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_MS_MAX) };
   const response = await reach(path, init);
   if (!response.ok) throw new ApiError(response.status, await problem(response));
+  return response;
 }
 
 /** What is done when the node asks who one is: a login has ended. */
@@ -412,6 +474,7 @@ export const api = {
     get<{ edits: HistoryEdit[]; next: number | null }>('/v1/history/edits', { topic, from, to, active: 'true', limit: 50 }),
   edit: (given: EditGiven) => post('/v1/history/edits', given),
   undoEdit: (id: number, why: string) => post(`/v1/history/edits/${id}/undo`, { why }),
+  alarmCounts: () => get<AlarmCounts>('/v1/alarms/counts', {}, POLL_MS_MAX),
   sites: (limit: number) => get<SitesPage>('/v1/sites', { order: 'worst', limit }, POLL_MS_MAX),
   audit: async (topic: string, limit: number) =>
     (await get<{ entries: AuditEntry[] }>('/v1/audit', { topic, limit })).entries,

@@ -3,6 +3,7 @@
 import {
   api, ApiError, onLoginEnded, type Counts, type CountsUpdate, type Device, type Grade, type Me, type PointMeta, type Status, type TopicUpdate,
 } from './api';
+import type { AlarmList } from './alarmlist.svelte';
 import { DeviceList } from './devicelist.svelte';
 import { filterMatches } from './filter';
 import { showUtc } from './format';
@@ -56,6 +57,8 @@ class Store {
   rates = $state.raw({ ring: new Ring() });
   link = $state.raw<Link>({ state: 'connecting', reason: '', retryAt: 0 });
   readonly deviceList = new DeviceList(() => this.route.view === 'devices');
+  /** Null where the node has no alarms configured. */
+  alarms = $state.raw<AlarmList | null>(null);
   meta = $state.raw<ReadonlyMap<string, PointMeta>>(new Map());
   route = $state.raw<Route>(parseRoute(location.hash));
   expanded = $state.raw<ReadonlySet<string>>(new Set());
@@ -97,7 +100,7 @@ class Store {
     setInterval(() => (this.now = this.nodeTime()), 1_000);
     setInterval(() => (this.age = this.stream.ageMs()), AGE_MS);
     void this.loadMe().then(() => {
-      void this.pollStatus().then(() => this.follow());
+      void Promise.all([this.pollStatus(), this.findAlarms()]).then(() => this.follow());
       void this.loadMeta();
       void this.deviceList.poll();
     });
@@ -132,6 +135,11 @@ class Store {
         await new Promise((done) => setTimeout(done, wait));
       }
     }
+  }
+
+  private async findAlarms(): Promise<void> {
+    const counts = this.alarms ? null : await api.alarmCounts().catch(() => null);
+    if (counts) this.alarms = new (await import('../more')).AlarmList(new Date(this.nodeTime()).toISOString(), counts);
   }
 
   /** Where one logs in, and comes back to what is shown now. */
@@ -250,12 +258,14 @@ class Store {
     const topics = Math.max(this.status?.topics ?? 0, this.counts?.total?.total ?? 0, this.tree.size);
     const selected = [...(point === null ? [] : [point]), ...(device === null ? [] : [`${device}/#`]), ...(this.watched?.topics ?? [])];
     this.scope = scope(topics, this.may('system'), { selected, ...this.sight });
+    if (this.alarms) this.scope.filters.push('$alarms/#');
     const target = liveUrl(this.scope);
     if (target === this.asked) return;
     this.asked = target;
     this.forgetUnfollowed();
     this.countsAreNew = true;
     this.stream.open(target);
+    this.alarms?.readSoon();
     if (followsAll(topics) || this.read) return;
     this.read = true;
     void this.readAll();
@@ -331,8 +341,10 @@ class Store {
     if (event.event === 'counts') return this.onCounts(JSON.parse(event.data) as CountsUpdate);
     const body = JSON.parse(event.data) as { updates?: TopicUpdate[]; removed?: string[] };
     const now = this.nodeTime();
+    this.alarms?.take(body.updates ?? [], body.removed ?? []);
     for (const topic of body.removed ?? []) this.tree.remove(topic);
     for (const update of body.updates ?? []) {
+      if (update.topic.startsWith('$alarms/')) continue;
       this.tree.apply(update, now);
       if (this.watched?.topics.has(update.topic)) this.watched.heard(this.tree.leaf(update.topic)!);
     }
@@ -398,10 +410,11 @@ class Store {
   private async renew(): Promise<void> {
     const me = await api.me().catch(() => null);
     if (me) {
-      const isOther = JSON.stringify(me) !== JSON.stringify(this.me);
       this.me = me;
-      if (isOther) this.follow();
+      await this.findAlarms();
+      this.follow();
     }
+    this.alarms?.readSoon();
     void this.loadMeta();
     await this.sweep();
   }
