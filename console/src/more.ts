@@ -4,6 +4,7 @@ import type { Component } from 'svelte';
 import AlarmBanner from './ui/AlarmBanner.svelte';
 import alarms from './ui/Alarms.svelte';
 import Busiest from './ui/Busiest.svelte';
+import Edits from './ui/Edits.svelte';
 import events from './ui/Events.svelte';
 import Find from './ui/Find.svelte';
 import Keys from './ui/Keys.svelte';
@@ -15,4 +16,4 @@ import trends from './ui/Trends.svelte';
 export { AlarmList } from './lib/alarmlist.svelte';
 
 /** Views by their names in the address, and other parts. */
-export const parts: Record<string, Component<any>> = { AlarmBanner, alarms, Busiest, events, Find, Keys, reservations, sessions, sites, trends };
+export const parts: Record<string, Component<any>> = { AlarmBanner, alarms, Busiest, Edits, events, Find, Keys, reservations, sessions, sites, trends };

@@ -10,8 +10,6 @@ export const MARKS: Record<string, string> = { critical: '■', high: '▲', med
 /** Alarms of one request: the limit of the node. */
 export const AT_ONCE_MAX = 1_000;
 const ASIDE = ['shelved', 'suppressed', 'out_of_service'];
-/** Causes of causes that are followed. */
-const LEVELS_MAX = 8;
 
 export const keyOf = ({ topic, kind }: { topic: string; kind: string }) => `${topic}|${kind}`;
 /** Whether it is not annunciated, by a person or by its rule. */
@@ -89,13 +87,12 @@ export function fold(alarms: readonly Alarm[], opened: ReadonlySet<string>): Ala
     else under.set(place, [alarm]);
   }
   const rows: AlarmRow[] = [];
-  const count = (key: string, level: number): number => (level > LEVELS_MAX ? [] : (under.get(key) ?? [])).reduce((sum, alarm) => sum + 1 + count(keyOf(alarm), level + 1), 0);
+  const count = (key: string): number => (under.get(key) ?? []).reduce((sum, alarm) => sum + 1 + count(keyOf(alarm)), 0);
   const put = (place: string, level: number) => {
-    if (level > LEVELS_MAX) return;
     for (const alarm of under.get(place) ?? []) {
       const key = keyOf(alarm);
       const open = opened.has(key);
-      rows.push({ key, alarm, level, below: count(key, level), open });
+      rows.push({ key, alarm, level, below: count(key), open });
       if (open) put(key, level + 1);
     }
   };
@@ -103,7 +100,7 @@ export function fold(alarms: readonly Alarm[], opened: ReadonlySet<string>): Ala
   return rows;
 }
 
-/** What the banner says: of each priority how many are unacknowledged and how many active, and the worst that is unacknowledged. */
+/** What the banner says, without consequences: of each priority how many are unacknowledged and how many active, and the worst that is unacknowledged. */
 export interface AlarmSummary {
   by: { priority: string; fresh: number; active: number }[];
   worst: Alarm | null;
@@ -114,7 +111,7 @@ export function summarize(alarms: Iterable<Alarm>): AlarmSummary {
   let worst: Alarm | null = null;
   for (const alarm of alarms) {
     const sum = by[PRIORITIES.indexOf(alarm.priority)];
-    if (!sum || isAside(alarm)) continue;
+    if (!sum || alarm.cause || isAside(alarm)) continue;
     if (alarm.active) sum.active++;
     if (alarm.acked) continue;
     sum.fresh++;

@@ -305,10 +305,12 @@ export interface Alarm {
   cause: { topic: string; kind: string } | null;
   /** Its consequences. */
   count: number;
-  advice: { cause?: string; consequence?: string; action?: string; respond_in_s?: number | null } | null;
+  advice: { cause: string; consequence: string; action: string; respond_in_s: number | null };
 }
 
 export interface AlarmCounts {
+  /** Whether the node has rules of alarms. */
+  configured: boolean;
   flood: boolean;
 }
 

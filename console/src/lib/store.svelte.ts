@@ -139,7 +139,7 @@ class Store {
 
   private async findAlarms(): Promise<void> {
     const counts = this.alarms ? null : await api.alarmCounts().catch(() => null);
-    if (counts) this.alarms = new (await import('../more')).AlarmList(new Date(this.nodeTime()).toISOString(), counts);
+    if (counts?.configured) this.alarms = new (await import('../more')).AlarmList(new Date(this.nodeTime()).toISOString(), counts);
   }
 
   /** Where one logs in, and comes back to what is shown now. */
