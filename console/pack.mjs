@@ -6,7 +6,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
 const DIST = fileURLToPath(new URL('dist/', import.meta.url));
 /** Shorter files gain nothing. */
-const PACKED_BYTES_MIN = 512;
+const PACKED_BYTES_MIN = 256;
 
 for (const name of readdirSync(DIST, { recursive: true })) {
   if (!/\.(html|js|css|svg)$/.test(name)) continue;

@@ -35,7 +35,9 @@ export default defineConfig({
     // The node's policy is `default-src 'self'`, which has no place for data: URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rolldownOptions: { optimization: { inlineConst: { mode: 'all', pass: 3 } }, treeshake: { propertyReadSideEffects: false } },
+    // One file is packed better than three.
+    cssCodeSplit: false,
+    rolldownOptions: { optimization: { inlineConst: { mode: 'all', pass: 3 } } },
   },
   server: { proxy: { '/v1': 'http://127.0.0.1:8080' } },
   test: { include: ['test/unit/**/*.test.ts'] },
