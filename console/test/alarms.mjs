@@ -56,7 +56,7 @@ await run.test('an alarm is acknowledged by the keyboard alone', async () => {
   await until('acknowledged', async () => (await state('plant/a/temperature|high')) === 'acknowledged');
   assert((await alarm('plant/a/temperature|high')).acked, 'the node does not say so');
   await until('the banner', async () => (await inBanner('critical', 'unacknowledged')) === '0');
-  await until('the result', async () => /✓ acknowledged/.test(await page.locator('#alarm-result').textContent()));
+  await until('the result', async () => /✓ acknowledged/.test(await page.locator('[data-result]').textContent()));
 });
 
 await run.test('consequences are below their cause, and open and close with the keyboard', async () => {
@@ -76,6 +76,7 @@ await run.test('an alarm is shelved with a reason, by the keyboard, and is in th
   await set('plant/a/pressure', 1);
   const key = 'plant/a/pressure|low';
   await row(key).waitFor();
+  await press('Home');
   await until('the keyboard is on it', async () => (await press('ArrowDown'), (await current()) === key));
   await press('s');
   await until('the form', () => page.evaluate(() => document.activeElement?.getAttribute('name') === 'why'));
@@ -89,6 +90,7 @@ await run.test('an alarm is shelved with a reason, by the keyboard, and is in th
   await row(key).waitFor();
   await run.shot(page, 'alarms-suppressed');
   await page.getByRole('button', { name: 'Active', exact: true }).click();
+  await press('a');
 });
 
 await run.test('an occurrence that is over is not acknowledged: the refusal is shown for the alarm', async () => {
@@ -120,7 +122,7 @@ await run.test('the panel of an alarm has its advice, its journal and a note', a
   await panel.getByRole('button', { name: 'Note…' }).click();
   await page.keyboard.type('fan ordered');
   await press('Enter');
-  await until('noted', async () => /noted/.test(await panel.locator('#alarm-result').textContent()));
+  await until('noted', async () => /noted/.test(await panel.locator('[data-result]').textContent()));
   await run.shot(page, 'alarm');
   await panel.getByRole('link', { name: 'Topic' }).click();
   await until('its topic', async () => (await page.locator('#point-title').textContent().catch(() => '')) === 'plant/b/temperature');

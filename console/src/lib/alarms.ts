@@ -62,7 +62,9 @@ export function select(alarms: Iterable<Alarm>, { tab, q, priority, state, group
     if ((state && alarm.state !== state) || (group && alarm.group !== group) || (test && !test(name(alarm)))) continue;
     found.push(alarm);
   }
-  return { found: found.sort(order === 'time' ? byTime : byWorst), error };
+  if (order === 'time') return { found: found.sort(byTime), error };
+  const weighed = found.map((alarm) => ({ alarm, by: weight(alarm) }));
+  return { found: weighed.sort((a, b) => a.by - b.by || byTime(a.alarm, b.alarm)).map(({ alarm }) => alarm), error };
 }
 
 export interface AlarmRow {
