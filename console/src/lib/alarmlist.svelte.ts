@@ -1,7 +1,7 @@
 // The alarms of the node that are not normal, as its topics below `$alarms/` say them.
 
-import { type Alarm, type AlarmCounts, type AlarmResult, api, get, post, type TopicUpdate } from './api';
-import { AT_ONCE_MAX, isNew, keyOf, summarize } from './alarms';
+import { type Alarm, type AlarmCounts, type AlarmResult, AT_ONCE_MAX, isNew, keyOf, summarize } from './alarms';
+import { api, get, post, type TopicUpdate } from './api';
 import { Poll } from './poll.svelte';
 
 const PREFIX = '$alarms/';

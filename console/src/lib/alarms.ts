@@ -1,7 +1,69 @@
-// Alarms: their order, which of them the address asks for, and consequences below their causes.
+// Alarms: what the node says of them, their order, which of them the address asks for, and consequences below their causes.
 
-import type { Alarm } from './api';
 import { matcher } from './filter';
+
+/** An alarm that is not normal. */
+export interface Alarm {
+  topic: string;
+  kind: string;
+  /** Its occurrence. */
+  seq: number;
+  state: 'unacknowledged' | 'acknowledged' | 'returned' | 'latched' | 'shelved' | 'suppressed' | 'out_of_service' | 'normal';
+  /** The state as in ISA-18.2. */
+  letter: string;
+  priority: string;
+  group: string;
+  text: string;
+  active: boolean;
+  acked: boolean;
+  latched: boolean;
+  chattering: boolean;
+  /** Its input is bad. */
+  uncertain: boolean;
+  value: unknown;
+  limit: unknown;
+  since: string;
+  changed: string;
+  acked_by: string | null;
+  repeats: number;
+  shelved: { until: string; once: boolean; who: string; why: string } | null;
+  out_of_service: { until: string | null; who: string; why: string } | null;
+  /** The alarm whose consequence it is. */
+  cause: { topic: string; kind: string } | null;
+  /** Its consequences. */
+  count: number;
+  advice: { cause: string; consequence: string; action: string; respond_in_s: number | null };
+}
+
+export interface AlarmCounts {
+  /** Whether the node has rules of alarms. */
+  configured: boolean;
+  flood: boolean;
+}
+
+/** What became of a request for one alarm. */
+export interface AlarmResult {
+  topic: string;
+  kind: string;
+  status: 'done' | 'refused';
+  reason?: string | null;
+  detail?: string | null;
+}
+
+/** A change of an alarm in the journal. */
+export interface AlarmChange {
+  id: number;
+  time: string;
+  topic: string;
+  kind: string;
+  seq: number;
+  transition: string;
+  priority: string;
+  text: string;
+  value: unknown;
+  who: string | null;
+  why: string | null;
+}
 
 /** The most urgent first. */
 export const PRIORITIES = ['critical', 'high', 'medium', 'low', 'event'];

@@ -11,6 +11,7 @@ import { type Link, LiveStream, type SseEvent } from './live';
 import { Ring } from './ring';
 import { parseRoute, type Route, routeHash } from './route';
 import { followsAll, liveUrl, type Scope, scope } from './scope';
+import { Seeds } from './seeds';
 import { recalled, remember } from './settings';
 import { groupGrade, type Leaf, type Row, TopicTree } from './tree';
 
@@ -27,13 +28,6 @@ const AGE_MS = 500;
 const NAMES_MAX = 200_000;
 /** The most points whose unit and limits are kept. */
 const METADATA_MAX = 100_000;
-
-/** The past that a sparkline begins with. */
-const SEED_MS = 90_000;
-const SEED_ROWS_MAX = 500;
-/** Topics that wait for their past; more are asked for when they are next shown. */
-const SEEDS_MAX = 200;
-const SEEDS_AT_ONCE_MAX = 3;
 
 const EXPANDED_KEY = 'tieline.expanded';
 const UTC_KEY = 'tieline.utc';
@@ -82,9 +76,11 @@ class Store {
   private lost = false;
   private read = false;
   private followTimer: ReturnType<typeof setTimeout> | undefined;
-  private readonly seeded = new Set<string>();
-  private readonly seeds: string[] = [];
-  private seeding = 0;
+  /** Gives the sparklines of topics their recent past. */
+  readonly seeds = new Seeds(() => this.nodeTime(), (topic, values) => {
+    this.tree.seed(topic, values);
+    this.wantFrame();
+  });
   private readonly stream = new LiveStream({
     event: (event) => this.onEvent(event),
     link: (link) => this.onLink(link),
@@ -305,26 +301,6 @@ class Store {
     const page = await api.points(topic, null).catch(() => null);
     const found = page?.points.find((point) => point.topic === topic);
     if (found) this.meta = new Map(this.meta).set(topic, found);
-  }
-
-  /** Gives a topic's sparkline its recent past, once, a few topics at a time. */
-  seed(topic: string): void {
-    if (this.seeded.has(topic) || this.seeds.length >= SEEDS_MAX) return;
-    this.seeded.add(topic);
-    this.seeds.push(topic);
-    if (this.seeding < SEEDS_AT_ONCE_MAX) void this.sow();
-  }
-
-  private async sow(): Promise<void> {
-    this.seeding++;
-    // The newest wish first: it is the row that is looked at.
-    for (let topic = this.seeds.pop(); topic !== undefined; topic = this.seeds.pop()) {
-      const [from, to] = [this.nodeTime() - SEED_MS, this.nodeTime()].map((ms) => new Date(ms).toISOString());
-      const rows = await api.history({ topic, from: from!, to: to!, limit: SEED_ROWS_MAX }).catch(() => []);
-      this.tree.seed(topic, rows.map((row) => row.v));
-      this.wantFrame();
-    }
-    this.seeding--;
   }
 
   private recall(): void {

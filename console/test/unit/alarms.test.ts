@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { alarmsQuery, byWorst, fold, keyOf, parseAlarms, select, summarize } from '../../src/lib/alarms';
-import type { Alarm } from '../../src/lib/api';
+import { type Alarm, alarmsQuery, byWorst, fold, keyOf, parseAlarms, select, summarize } from '../../src/lib/alarms';
 
 let seq = 0;
 const alarm = (topic: string, more: Partial<Alarm> = {}): Alarm => ({
