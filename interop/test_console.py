@@ -20,6 +20,14 @@ DEMO = ["--http", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--json"]
 """More than the console follows whole."""
 MANY = 21_000
 METER = [("power", "float", {"curve": "walk(0 50 0.5)", "unit": "kW"}), ("switch", "bool", {"value": "true"})]
+ALARM_RULES = """\
+topic,kind,limit,priority,latch,group,text,cause,consequence,action,respond_in
+plant/+/temperature,high,90,critical,,plant,too hot,cooling,trip of the plant,start the second fan,10m
+plant/+/pressure,low,2,medium,,plant,low pressure,,,,
+test/#,away,,high,,field,no communication,,,,
+test/#,bad,,low,,field,bad quality,,,,
+flood/#,high,10,high,,flood,flooded,,,,
+"""
 
 
 def drive(script, said, **settings):
@@ -47,6 +55,12 @@ def test_trends(tmp_path):
 def test_search_and_events(tmp_path):
     with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
         drive("find.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
+
+
+def test_alarms(start_node, tmp_path):
+    (tmp_path / "alarms.csv").write_text(ALARM_RULES)
+    node = start_node(Device("zbroken", "127.0.0.1:1", types=["analog"]), more='[alarm]\nrules = "alarms.csv"\n')
+    drive("alarms.mjs", node.process.said, TIELINE_URL=f"http://{node.http}", MQTT=node.mqtt)
 
 
 def test_the_worst_of_a_thousand_devices(start_node):

@@ -1,7 +1,10 @@
 // The parts of the console that the first view does not need, as one file.
 
 import type { Component } from 'svelte';
+import AlarmBanner from './ui/AlarmBanner.svelte';
+import alarms from './ui/Alarms.svelte';
 import Busiest from './ui/Busiest.svelte';
+import Edits from './ui/Edits.svelte';
 import events from './ui/Events.svelte';
 import Find from './ui/Find.svelte';
 import Keys from './ui/Keys.svelte';
@@ -10,5 +13,7 @@ import sessions from './ui/Sessions.svelte';
 import sites from './ui/Sites.svelte';
 import trends from './ui/Trends.svelte';
 
+export { AlarmList } from './lib/alarmlist.svelte';
+
 /** Views by their names in the address, and other parts. */
-export const parts: Record<string, Component> = { Busiest, events, Find, Keys, reservations, sessions, sites, trends };
+export const parts: Record<string, Component<any>> = { AlarmBanner, alarms, Busiest, Edits, events, Find, Keys, reservations, sessions, sites, trends };

@@ -79,3 +79,10 @@ export async function until(what, probe, ms = STEP_MS) {
 export function assert(condition, what) {
   if (!condition) throw new Error(what);
 }
+
+/** What reads JSON of a node. */
+export const reader = (base) => async (path) => {
+  const response = await fetch(`${base}${path}`);
+  assert(response.ok, `${path}: HTTP ${response.status}`);
+  return response.json();
+};

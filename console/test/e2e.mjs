@@ -2,7 +2,7 @@
 // Without TIELINE_URL a stand-in node is started, and the tests that need trouble run as well.
 // SCREENSHOTS names a folder for pictures. Prints `N passed, N failed`; the exit code says the same.
 
-import { assert, DESKTOP, PHONE, Runner, until } from './browser.mjs';
+import { assert, DESKTOP, PHONE, reader, Runner, until } from './browser.mjs';
 import { accessible, colorsOf } from './checks.mjs';
 import { startMock } from './mock.mjs';
 import { trouble } from './trouble.mjs';
@@ -12,11 +12,7 @@ const BASE = (process.env.TIELINE_URL ?? mock.url).replace(/\/$/, '');
 const run = new Runner();
 await run.start();
 
-const get = async (path) => {
-  const response = await fetch(`${BASE}${path}`);
-  assert(response.ok, `${path}: HTTP ${response.status}`);
-  return response.json();
-};
+const get = reader(BASE);
 
 /** What the node offers: the test takes its subjects from here, so that any node with devices will do. */
 async function survey() {

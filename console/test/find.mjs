@@ -1,7 +1,7 @@
 // Search over everything, and the sequence of events, in a real browser against a node with the demonstration substation:
 // TIELINE_URL=http://… node test/find.mjs
 
-import { assert, DESKTOP, PHONE, Runner, until } from './browser.mjs';
+import { assert, DESKTOP, PHONE, reader, Runner, until } from './browser.mjs';
 import { accessible } from './checks.mjs';
 
 const BASE = process.env.TIELINE_URL.replace(/\/$/, '');
@@ -10,11 +10,7 @@ const EVENTS = 12;
 
 const run = new Runner();
 await run.start();
-const get = async (path) => {
-  const response = await fetch(`${BASE}${path}`);
-  assert(response.ok, `${path}: HTTP ${response.status}`);
-  return response.json();
-};
+const get = reader(BASE);
 const operate = async (value) => {
   const body = JSON.stringify({ topic: BREAKER, value, mode: 'select', timeout_ms: 5_000 });
   const response = await fetch(`${BASE}/v1/command`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });

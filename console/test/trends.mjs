@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { assert, DESKTOP, PHONE, Runner, until } from './browser.mjs';
+import { assert, DESKTOP, PHONE, reader, Runner, until } from './browser.mjs';
 import { accessible, colorsOf } from './checks.mjs';
 
 const BASE = process.env.TIELINE_URL.replace(/\/$/, '');
@@ -16,18 +16,14 @@ const PUBLISH_MS = 100;
 
 const run = new Runner();
 await run.start();
-const get = async (path) => {
-  const response = await fetch(`${BASE}${path}`);
-  assert(response.ok, `${path}: HTTP ${response.status}`);
-  return response;
-};
+const get = reader(BASE);
 const publish = async (topic, value) => {
   const body = JSON.stringify({ topic, payload: value, retain: true });
   const response = await fetch(`${BASE}/v1/publish`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
   assert(response.ok, `publish: HTTP ${response.status} ${await response.text()}`);
 };
 
-await until('devices are online', async () => (await (await get('/v1/devices')).json()).devices.every(({ state }) => state === 'online'), 60_000);
+await until('devices are online', async () => (await get('/v1/devices')).devices.every(({ state }) => state === 'online'), 60_000);
 const page = await run.page(`${BASE}/#/topics`);
 const chart = page.locator('#trend');
 const line = (topic) => page.locator(`tr[data-trend="${topic}"]`);
@@ -101,7 +97,7 @@ await run.test('the node thins to pixels: no line has more buckets than pixels',
 });
 
 await run.test('the cursor tells what the node has recorded, also by the keyboard', async () => {
-  await until('some history', async () => (await (await get(`/v1/history?topic=${LOAD}&from=1h&to=10s`)).json()).length > 0, 30_000);
+  await until('some history', async () => (await get(`/v1/history?topic=${LOAD}&from=1h&to=10s`)).length > 0, 30_000);
   const to = new Date();
   await publish('test/doubtful', { v: 4, q: 'bad', why: ['offline'] });
   await see([LOAD, 'test/doubtful'], new Date(to - 60_000).toISOString(), new Date(to.getTime() + 2_000).toISOString());
@@ -110,7 +106,7 @@ await run.test('the cursor tells what the node has recorded, also by the keyboar
   await until('the cursor', async () => (await attribute('cursor')) !== null);
   for (let i = 0; i < 8; i++) await page.keyboard.press('ArrowLeft');
   const at = Number(await attribute('cursor'));
-  const rows = await (await get(`/v1/history?topic=${LOAD}&from=${new Date(at - 30_000).toISOString()}&to=${new Date(at + 1).toISOString()}`)).json();
+  const rows = await get(`/v1/history?topic=${LOAD}&from=${new Date(at - 30_000).toISOString()}&to=${new Date(at + 1).toISOString()}`);
   const shown = Number(await attribute('value', line(LOAD)));
   assert(shown === rows.at(-1).v, `${shown} at ${at}, and ${rows.at(-1).v} is recorded`);
   await page.keyboard.press('Home');
@@ -136,7 +132,7 @@ await run.test('live values join the history without a gap', async () => {
   await until('live values', async () => Number(await attribute('points')) > before + 40);
   stopped = true;
   await publishing;
-  const recorded = await (await get(`/v1/history?topic=${COUNTER}&from=15m&limit=10000`)).json();
+  const recorded = await get(`/v1/history?topic=${COUNTER}&from=15m&limit=10000`);
   const pauses = recorded.slice(1).map((row, n) => Date.parse(row.t) - Date.parse(recorded[n].t));
   await until('the last value', async () => Number(await attribute('value', line(COUNTER))) === i - 1);
   // The live stream tells the newest value where two came together; the history is read again every 15 s.

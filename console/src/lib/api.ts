@@ -1,5 +1,7 @@
 // The node's public HTTP interface, as the console uses it: types and calls.
 
+import type { AlarmCounts } from './alarms';
+
 export type Quality = 'good' | 'uncertain' | 'bad';
 
 /** What is shown of a value or a group: `none` where nothing is said of it, `unknown` where the console does not know. */
@@ -319,17 +321,18 @@ export function url(path: string, query: Query = {}): string {
   return text ? `${path}?${text}` : path;
 }
 
-async function get<T>(path: string, query?: Query, ms = CALL_MS_MAX): Promise<T> {
+export async function get<T>(path: string, query?: Query, ms = CALL_MS_MAX): Promise<T> {
   const response = await reach(url(path, query), { signal: AbortSignal.timeout(ms) });
   if (!response.ok) throw new ApiError(response.status, await problem(response));
   return (await response.json()) as T;
 }
 
 /** Posts a change, which is carried out or refused as a whole. */
-async function post(path: string, body: object): Promise<void> {
+export async function post(path: string, body: object): Promise<Response> {
   const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_MS_MAX) };
   const response = await reach(path, init);
   if (!response.ok) throw new ApiError(response.status, await problem(response));
+  return response;
 }
 
 /** What is done when the node asks who one is: a login has ended. */
@@ -412,6 +415,7 @@ export const api = {
     get<{ edits: HistoryEdit[]; next: number | null }>('/v1/history/edits', { topic, from, to, active: 'true', limit: 50 }),
   edit: (given: EditGiven) => post('/v1/history/edits', given),
   undoEdit: (id: number, why: string) => post(`/v1/history/edits/${id}/undo`, { why }),
+  alarmCounts: () => get<AlarmCounts>('/v1/alarms/counts', {}, POLL_MS_MAX),
   sites: (limit: number) => get<SitesPage>('/v1/sites', { order: 'worst', limit }, POLL_MS_MAX),
   audit: async (topic: string, limit: number) =>
     (await get<{ entries: AuditEntry[] }>('/v1/audit', { topic, limit })).entries,

@@ -4,6 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { shifted, zoneText } from './format';
 import type { Series, Span } from './history';
+import { Plot } from './plot';
 
 export interface ChartData {
   series: Series;
@@ -27,38 +28,21 @@ const HEIGHT = 240;
 export const COLORS = ['--muted', '--line', '--line-strong', '--accent', '--band', '--bad', '--bad-soft', '--warn', '--warn-soft'];
 
 /** A chart inside an element. It follows the element's width until it is destroyed. */
-export class Chart {
-  private plot: uPlot | null = null;
-  private data: ChartData | null = null;
-  private readonly size: ResizeObserver;
-  private readonly theme = matchMedia('(prefers-color-scheme: dark)');
-  private readonly rebuild = () => {
-    this.plot?.destroy();
-    this.plot = null;
-    if (this.data) this.draw(this.data);
-  };
-
+export class Chart extends Plot<ChartData> {
   constructor(
-    private readonly host: HTMLElement,
+    host: HTMLElement,
     private readonly options: ChartOptions,
   ) {
-    this.size = new ResizeObserver(() => this.plot?.setSize({ width: this.host.clientWidth, height: HEIGHT }));
-    this.size.observe(host);
-    this.theme.addEventListener('change', this.rebuild);
+    super(host);
   }
 
-  destroy(): void {
-    this.size.disconnect();
-    this.theme.removeEventListener('change', this.rebuild);
-    this.plot?.destroy();
+  protected extent() {
+    return { width: this.host.clientWidth, height: HEIGHT };
   }
 
   draw(data: ChartData): void {
     const lines = data.envelope ? 4 : 2;
-    if (this.plot && this.plot.series.length !== lines) {
-      this.plot.destroy();
-      this.plot = null;
-    }
+    if (this.plot?.series.length !== lines) this.clear();
     this.data = data;
     const { series, envelope } = data;
     const columns = envelope
@@ -79,8 +63,7 @@ export class Chart {
     const axis = { stroke: color('--muted'), font: '11px system-ui, sans-serif', ticks: { show: false } };
     const edge = { stroke: 'transparent', points: { show: false } };
     return {
-      width: this.host.clientWidth,
-      height: HEIGHT,
+      ...this.extent(),
       ms: 1,
       tzDate: (ms) => localFields(ms),
       legend: { show: false },

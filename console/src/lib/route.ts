@@ -1,6 +1,6 @@
 // Where the user is, kept in the address so that every view can be linked, reloaded and left with Back.
 
-export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status' | 'trends' | 'events';
+export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status' | 'trends' | 'events' | 'alarms';
 
 export interface Route {
   view: View;
@@ -16,11 +16,11 @@ export interface Route {
 }
 
 /** Views that fill the screen, and read their part of the address themselves. */
-export const WHOLE_VIEWS: readonly View[] = ['trends', 'events'];
+export const WHOLE_VIEWS: readonly View[] = ['trends', 'events', 'alarms'];
 
 /** The views in their order in the top line. */
 export const VIEW_NAMES: readonly [View, string][] = [
-  ['topics', 'Topics'], ['devices', 'Devices'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'],
+  ['topics', 'Topics'], ['devices', 'Devices'], ['alarms', 'Alarms'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'],
 ];
 
 /** Reads `#/devices?device=…&point=…`; whatever is unknown is the topics view. */

@@ -3,6 +3,7 @@
 import {
   api, ApiError, onLoginEnded, type Counts, type CountsUpdate, type Device, type Grade, type Me, type PointMeta, type Status, type TopicUpdate,
 } from './api';
+import type { AlarmList } from './alarmlist.svelte';
 import { DeviceList } from './devicelist.svelte';
 import { filterMatches } from './filter';
 import { showUtc } from './format';
@@ -10,6 +11,7 @@ import { type Link, LiveStream, type SseEvent } from './live';
 import { Ring } from './ring';
 import { parseRoute, type Route, routeHash } from './route';
 import { followsAll, liveUrl, type Scope, scope } from './scope';
+import { Seeds } from './seeds';
 import { recalled, remember } from './settings';
 import { groupGrade, type Leaf, type Row, TopicTree } from './tree';
 
@@ -26,13 +28,6 @@ const AGE_MS = 500;
 const NAMES_MAX = 200_000;
 /** The most points whose unit and limits are kept. */
 const METADATA_MAX = 100_000;
-
-/** The past that a sparkline begins with. */
-const SEED_MS = 90_000;
-const SEED_ROWS_MAX = 500;
-/** Topics that wait for their past; more are asked for when they are next shown. */
-const SEEDS_MAX = 200;
-const SEEDS_AT_ONCE_MAX = 3;
 
 const EXPANDED_KEY = 'tieline.expanded';
 const UTC_KEY = 'tieline.utc';
@@ -56,6 +51,8 @@ class Store {
   rates = $state.raw({ ring: new Ring() });
   link = $state.raw<Link>({ state: 'connecting', reason: '', retryAt: 0 });
   readonly deviceList = new DeviceList(() => this.route.view === 'devices');
+  /** Null where the node has no alarms configured. */
+  alarms = $state.raw<AlarmList | null>(null);
   meta = $state.raw<ReadonlyMap<string, PointMeta>>(new Map());
   route = $state.raw<Route>(parseRoute(location.hash));
   expanded = $state.raw<ReadonlySet<string>>(new Set());
@@ -79,9 +76,11 @@ class Store {
   private lost = false;
   private read = false;
   private followTimer: ReturnType<typeof setTimeout> | undefined;
-  private readonly seeded = new Set<string>();
-  private readonly seeds: string[] = [];
-  private seeding = 0;
+  /** Gives the sparklines of topics their recent past. */
+  readonly seeds = new Seeds(() => this.nodeTime(), (topic, values) => {
+    this.tree.seed(topic, values);
+    this.wantFrame();
+  });
   private readonly stream = new LiveStream({
     event: (event) => this.onEvent(event),
     link: (link) => this.onLink(link),
@@ -97,7 +96,7 @@ class Store {
     setInterval(() => (this.now = this.nodeTime()), 1_000);
     setInterval(() => (this.age = this.stream.ageMs()), AGE_MS);
     void this.loadMe().then(() => {
-      void this.pollStatus().then(() => this.follow());
+      void Promise.all([this.pollStatus(), this.findAlarms()]).then(() => this.follow());
       void this.loadMeta();
       void this.deviceList.poll();
     });
@@ -132,6 +131,11 @@ class Store {
         await new Promise((done) => setTimeout(done, wait));
       }
     }
+  }
+
+  private async findAlarms(): Promise<void> {
+    const counts = this.alarms ? null : await api.alarmCounts().catch(() => null);
+    if (counts?.configured) this.alarms = new (await import('../more')).AlarmList(new Date(this.nodeTime()).toISOString(), counts);
   }
 
   /** Where one logs in, and comes back to what is shown now. */
@@ -250,12 +254,14 @@ class Store {
     const topics = Math.max(this.status?.topics ?? 0, this.counts?.total?.total ?? 0, this.tree.size);
     const selected = [...(point === null ? [] : [point]), ...(device === null ? [] : [`${device}/#`]), ...(this.watched?.topics ?? [])];
     this.scope = scope(topics, this.may('system'), { selected, ...this.sight });
+    if (this.alarms) this.scope.filters.push('$alarms/#');
     const target = liveUrl(this.scope);
     if (target === this.asked) return;
     this.asked = target;
     this.forgetUnfollowed();
     this.countsAreNew = true;
     this.stream.open(target);
+    this.alarms?.readSoon();
     if (followsAll(topics) || this.read) return;
     this.read = true;
     void this.readAll();
@@ -297,26 +303,6 @@ class Store {
     if (found) this.meta = new Map(this.meta).set(topic, found);
   }
 
-  /** Gives a topic's sparkline its recent past, once, a few topics at a time. */
-  seed(topic: string): void {
-    if (this.seeded.has(topic) || this.seeds.length >= SEEDS_MAX) return;
-    this.seeded.add(topic);
-    this.seeds.push(topic);
-    if (this.seeding < SEEDS_AT_ONCE_MAX) void this.sow();
-  }
-
-  private async sow(): Promise<void> {
-    this.seeding++;
-    // The newest wish first: it is the row that is looked at.
-    for (let topic = this.seeds.pop(); topic !== undefined; topic = this.seeds.pop()) {
-      const [from, to] = [this.nodeTime() - SEED_MS, this.nodeTime()].map((ms) => new Date(ms).toISOString());
-      const rows = await api.history({ topic, from: from!, to: to!, limit: SEED_ROWS_MAX }).catch(() => []);
-      this.tree.seed(topic, rows.map((row) => row.v));
-      this.wantFrame();
-    }
-    this.seeding--;
-  }
-
   private recall(): void {
     this.utc = recalled(UTC_KEY) === true;
     showUtc(this.utc);
@@ -331,8 +317,10 @@ class Store {
     if (event.event === 'counts') return this.onCounts(JSON.parse(event.data) as CountsUpdate);
     const body = JSON.parse(event.data) as { updates?: TopicUpdate[]; removed?: string[] };
     const now = this.nodeTime();
+    this.alarms?.take(body.updates ?? [], body.removed ?? []);
     for (const topic of body.removed ?? []) this.tree.remove(topic);
     for (const update of body.updates ?? []) {
+      if (update.topic.startsWith('$alarms/')) continue;
       this.tree.apply(update, now);
       if (this.watched?.topics.has(update.topic)) this.watched.heard(this.tree.leaf(update.topic)!);
     }
@@ -398,10 +386,11 @@ class Store {
   private async renew(): Promise<void> {
     const me = await api.me().catch(() => null);
     if (me) {
-      const isOther = JSON.stringify(me) !== JSON.stringify(this.me);
       this.me = me;
-      if (isOther) this.follow();
+      await this.findAlarms();
+      this.follow();
     }
+    this.alarms?.readSoon();
     void this.loadMeta();
     await this.sweep();
   }

@@ -5,6 +5,7 @@ import 'uplot/dist/uPlot.min.css';
 import { COLORS, hatch, localFields, palette, roomy, sparse, timeLabels, widthOfLabels } from './chart';
 import { zoneText } from './format';
 import { qualitySpans, type Span } from './history';
+import { Plot } from './plot';
 import type { Line, Range, Shape } from './trend';
 
 export interface TrendData extends Range {
@@ -33,31 +34,15 @@ const STATE_SHARE = 4;
 export const seriesColor = (i: number) => `--s${i + 1}`;
 export const seriesDash = (i: number) => DASHES[(i + (i >> 2)) % DASHES.length]!;
 
-export class TrendChart {
-  private plot: uPlot | null = null;
+export class TrendChart extends Plot<TrendData> {
   private built = '';
-  private data: TrendData | null = null;
   private color: (name: string) => string = () => '#888';
-  private readonly size: ResizeObserver;
-  private readonly theme = matchMedia('(prefers-color-scheme: dark)');
-  private readonly rebuild = () => {
-    this.built = '';
-    if (this.data) this.draw(this.data);
-  };
 
   constructor(
-    private readonly host: HTMLElement,
+    host: HTMLElement,
     private readonly options: TrendOptions,
   ) {
-    this.size = new ResizeObserver(() => this.plot?.setSize(this.extent()));
-    this.size.observe(host);
-    this.theme.addEventListener('change', this.rebuild);
-  }
-
-  destroy(): void {
-    this.size.disconnect();
-    this.theme.removeEventListener('change', this.rebuild);
-    this.plot?.destroy();
+    super(host);
   }
 
   draw(data: TrendData): void {
@@ -66,7 +51,7 @@ export class TrendChart {
     const aligned = (tables.length > 0 ? uPlot.join(tables, tables.map((table) => table.map(() => NULL_EXPAND))) : [[]]) as uPlot.AlignedData;
     const shape = JSON.stringify([data.shapes, data.lines.map((line) => line.low !== null), zoneText(data.to)]);
     if (shape !== this.built || !this.plot) {
-      this.plot?.destroy();
+      this.clear();
       this.color = palette(this.host, [...COLORS, '--text', '--panel', ...data.lines.map((_, i) => seriesColor(i))]);
       this.plot = new uPlot(this.setup(data), aligned, this.host);
       this.built = shape;
@@ -117,7 +102,7 @@ export class TrendChart {
     return new Promise((done) => canvas.toBlob(done, 'image/png'));
   }
 
-  private extent() {
+  protected extent() {
     return { width: this.host.clientWidth, height: Math.max(HEIGHT_MIN, this.host.clientHeight) };
   }
 
