@@ -78,6 +78,7 @@ pub async fn metrics(authenticated: Authenticated, headers: HeaderMap) -> Result
     super::edge::metrics(&mut e, &seen);
     super::sites::metrics(&mut e, &authorized.app, &seen.sites);
     super::locks::metrics(&mut e, &seen.locks);
+    super::alarms::metrics(&mut e, seen.alarms.as_ref());
     super::cluster::metrics(&mut e, about.cluster.as_ref());
     reload_metrics(&mut e, &authorized.app.reloader.status());
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);

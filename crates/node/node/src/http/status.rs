@@ -65,6 +65,7 @@ pub(super) struct Seen {
     pub(super) mirrors: Vec<MirrorSeen>,
     pub(super) sites: SitesOnBus,
     pub(super) locks: LockCounters,
+    pub(super) alarms: Option<(tieline_alarms::Counts, tieline_alarms::Stats)>,
     /// Threads that have the sockets of MQTT clients.
     pub(super) sockets: Vec<SocketShardStatus>,
     pub(super) states: Vec<(String, String)>,
@@ -120,6 +121,7 @@ impl Seen {
                 events: bus.site_events(),
             },
             locks: bus.lock_counters(),
+            alarms: bus.alarm_counts(),
             sockets: bus.socket_shards(),
             states: devices
                 .iter()

@@ -3,6 +3,7 @@
 mod counts;
 mod journal;
 mod list;
+mod metrics;
 mod order;
 mod report;
 mod request;
@@ -12,6 +13,7 @@ mod rules;
 pub use counts::counts;
 pub use journal::journal;
 pub use list::list;
+pub use metrics::metrics;
 pub use report::report;
 pub use request::{acknowledge, note, put_in_service, reset, shelve, take_out_of_service, unshelve};
 pub use rules::rules;
