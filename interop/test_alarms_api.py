@@ -12,6 +12,7 @@ import urllib.request
 import pytest
 from bus import Sub, publish
 from node import Node, tieline
+from tieline import sync
 from waiting import until
 
 RULES = """topic,kind,limit,hysteresis,priority,latch,group,text,action,respond_in
@@ -251,6 +252,23 @@ def test_kill_loses_nothing_that_was_answered(node):
     wait_quiet(node, CURRENT)
     publish(node, CURRENT[0], "412", "-r")
     assert wait_alarm(node, CURRENT, state="unacknowledged")["seq"] > max(seq.values())
+
+
+def test_the_python_client_lists_acknowledges_and_shelves(node):
+    publish(node, CURRENT[0], "412")
+    publish(node, BREAKER[0], "false")
+    until(lambda: len(alarms(node)) == 2, lambda: alarms(node))
+    with sync.connect(node.http) as client:
+        assert named(client.alarms()) == [BREAKER, CURRENT] and client.alarm_counts()["rows"] == 2
+        found = list(client.alarms("plant/a/current", state="unacknowledged"))
+        assert [result["status"] for result in client.acknowledge(found, why="seen")] == ["done"]
+        assert [result["reason"] for result in client.acknowledge(found)] == ["nothing_to_acknowledge"]
+        assert client.shelve(found, "1h", "repair", once=True)[0]["status"] == "done"
+        assert named(client.alarms(state="shelved")) == [CURRENT]
+        assert client.unshelve(found)[0]["status"] == "done"
+        changes = lambda: transitions(client.alarm_journal("plant/a/current"), CURRENT)
+        expect = ["raised", "acknowledged", "shelved", "unshelved"]
+        until(lambda: changes()[:4] == expect, changes)
 
 
 ROLES = """

@@ -176,6 +176,34 @@ class Node:
         """Configured points."""
         return self._loop.each(self._node.points(filter))
 
+    def alarms(
+        self, filter: str = "#", *, priority: str | None = None, state: str | None = None, group: str | None = None, order: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Alarms that are not normal, those that need attention first."""
+        return self._loop.each(self._node.alarms(filter, priority=priority, state=state, group=group, order=order))
+
+    def alarm_counts(self) -> dict[str, Any]:
+        """How many alarms there are, by state and priority."""
+        return self._loop.run(self._node.alarm_counts())
+
+    def acknowledge(self, alarms: list[dict[str, Any]], *, why: str = "") -> list[dict[str, Any]]:
+        """Acknowledges occurrences of alarms; a result for each of them."""
+        return self._loop.run(self._node.acknowledge(alarms, why=why))
+
+    def shelve(self, alarms: list[dict[str, Any]], for_: str, why: str, *, once: bool = False) -> list[dict[str, Any]]:
+        """Shelves alarms for a time as in ``2h``; a result for each of them."""
+        return self._loop.run(self._node.shelve(alarms, for_, why, once=once))
+
+    def unshelve(self, alarms: list[dict[str, Any]], *, why: str = "") -> list[dict[str, Any]]:
+        """Ends the shelving of alarms; a result for each of them."""
+        return self._loop.run(self._node.unshelve(alarms, why=why))
+
+    def alarm_journal(
+        self, filter: str = "#", *, start: datetime | str = "24h", end: datetime | str | None = None, transition: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Changes of alarms, the oldest first."""
+        return self._loop.each(self._node.alarm_journal(filter, start=start, end=end, transition=transition))
+
     def sessions(self, *, order: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """MQTT clients, those with the greatest lag first."""
         return self._loop.run(self._node.sessions(order=order, limit=limit))

@@ -52,6 +52,51 @@ export interface Audited extends Json {
   phase: string;
 }
 
+/** An alarm that is not normal. */
+export interface Alarm extends Json {
+  topic: string;
+  kind: string;
+  /** The number of the occurrence. */
+  seq: number;
+  state: string;
+  priority: "critical" | "high" | "medium" | "low" | "event";
+  text: string;
+  active: boolean;
+  acked: boolean;
+  since: string;
+}
+
+/** Which occurrence of which alarm; an `Alarm` is one. */
+export interface AlarmTarget {
+  topic: string;
+  kind: string;
+  seq?: number;
+}
+
+/** What became of one alarm of a request. */
+export interface AlarmResult {
+  topic: string;
+  kind: string;
+  status: "done" | "refused";
+  reason?: string;
+  detail?: string;
+}
+
+/** A change of an alarm. */
+export interface AlarmChange extends Json {
+  id: number;
+  time: string;
+  topic: string;
+  kind: string;
+  seq: number;
+  transition: string;
+  state: string;
+  priority: string;
+  who: string | null;
+  why: string | null;
+  annunciated: boolean;
+}
+
 export interface Device extends Json {
   topic: string;
   name: string;
@@ -209,6 +254,49 @@ export class Node {
       yield* page.entries;
       before = page.next;
     }
+  }
+
+  /** Alarms that are not normal, those that need attention first; `priority` and above, `state` one or several with commas. */
+  alarms(
+    filter = "#",
+    options: { priority?: string; state?: string; group?: string; order?: "worst" | "time" } = {},
+  ): AsyncGenerator<Alarm> {
+    return this.pages("/v1/alarms", "alarms", { filter, ...options });
+  }
+
+  /** How many alarms there are, by state and priority. */
+  alarmCounts(): Promise<Json> {
+    return this.connection.get("/v1/alarms/counts");
+  }
+
+  /** Acknowledges occurrences of alarms, as `alarms()` gives them; a result for each of them. */
+  acknowledge(alarms: AlarmTarget[], why = ""): Promise<AlarmResult[]> {
+    return this.act("ack", alarms, { why });
+  }
+
+  /** Shelves alarms for a time as in `2h`; `once`: until they return, if that is earlier. A result for each of them. */
+  shelve(alarms: AlarmTarget[], time: string, why: string, options: { once?: boolean } = {}): Promise<AlarmResult[]> {
+    return this.act("shelve", alarms, { for: time, why, once: options.once ?? false });
+  }
+
+  /** Ends the shelving of alarms; a result for each of them. */
+  unshelve(alarms: AlarmTarget[], why = ""): Promise<AlarmResult[]> {
+    return this.act("unshelve", alarms, { why });
+  }
+
+  /** Changes of alarms, the oldest first. */
+  alarmJournal(
+    filter = "#",
+    options: { start?: string; end?: string; transition?: string } = {},
+  ): AsyncGenerator<AlarmChange> {
+    const { start, end, transition } = options;
+    return this.pages("/v1/alarms/journal", "rows", { filter, from: start, to: end, transition });
+  }
+
+  private async act(verb: string, alarms: AlarmTarget[], body: Json): Promise<AlarmResult[]> {
+    const targets = alarms.map(({ topic, kind, seq }) => ({ topic, kind, seq }));
+    const answer = await this.connection.send("POST", `/v1/alarms/${verb}`, { body: { ...body, alarms: targets } });
+    return ((await answer.json()) as { results: AlarmResult[] }).results;
   }
 
   /** All devices with their health. */

@@ -183,6 +183,56 @@ class Node:
             if after is None:
                 return
 
+    async def alarms(
+        self, filter: str = "#", *, priority: str | None = None, state: str | None = None, group: str | None = None, order: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Alarms that are not normal, those that need attention first; ``priority`` and above, ``state`` one or several with commas."""
+        asked = {"filter": filter, "priority": priority, "state": state, "group": group, "order": order}
+        after = None
+        while True:
+            page = await self._connection.get("/v1/alarms", **asked, after=after, limit=PAGE)
+            for alarm in page["alarms"]:
+                yield alarm
+            after = page["next"]
+            if after is None:
+                return
+
+    async def alarm_counts(self) -> dict[str, Any]:
+        """How many alarms there are, by state and priority."""
+        return await self._connection.get("/v1/alarms/counts")
+
+    async def acknowledge(self, alarms: list[dict[str, Any]], *, why: str = "") -> list[dict[str, Any]]:
+        """Acknowledges occurrences of alarms, as ``alarms()`` gives them (``topic``, ``kind``, ``seq``); a result for each of them.
+
+        A result has ``status``, ``done`` or ``refused``, and ``reason``: ``old_occurrence`` where there is a newer one.
+        """
+        body = {"alarms": _targets(alarms), "why": why}
+        return (await self._connection.change("/v1/alarms/ack", body))["results"]
+
+    async def shelve(self, alarms: list[dict[str, Any]], for_: str, why: str, *, once: bool = False) -> list[dict[str, Any]]:
+        """Shelves alarms for a time as in ``2h``; ``once``: until they return, if that is earlier. A result for each of them."""
+        body = {"alarms": _targets(alarms), "for": for_, "why": why, "once": once}
+        return (await self._connection.change("/v1/alarms/shelve", body))["results"]
+
+    async def unshelve(self, alarms: list[dict[str, Any]], *, why: str = "") -> list[dict[str, Any]]:
+        """Ends the shelving of alarms; a result for each of them."""
+        body = {"alarms": _targets(alarms), "why": why}
+        return (await self._connection.change("/v1/alarms/unshelve", body))["results"]
+
+    async def alarm_journal(
+        self, filter: str = "#", *, start: datetime | str = "24h", end: datetime | str | None = None, transition: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Changes of alarms, the oldest first."""
+        asked = {"filter": filter, "from": moment(start), "to": None if end is None else moment(end), "transition": transition}
+        after = None
+        while True:
+            page = await self._connection.get("/v1/alarms/journal", **asked, after=after, limit=PAGE)
+            for row in page["rows"]:
+                yield row
+            after = page["next"]
+            if after is None:
+                return
+
     async def sessions(self, *, order: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """MQTT clients, those with the greatest lag first."""
         return (await self._connection.get("/v1/sessions", order=order, limit=limit))["sessions"]
@@ -224,6 +274,11 @@ class HistoryQuery:
         untyped: Any = History
         history = untyped(told.url, user=told.user, password=told.password, token=told.token, tls=told.tls)
         return await asyncio.to_thread(getattr(history, kind), self._topics, **self._question)
+
+
+def _targets(alarms: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = ("topic", "kind", "seq")
+    return [{name: alarm[name] for name in names if name in alarm} for alarm in alarms]
 
 
 def _payload(value: Any) -> bytes:
