@@ -135,7 +135,8 @@ class Store {
 
   private async findAlarms(): Promise<void> {
     const counts = this.alarms ? null : await api.alarmCounts().catch(() => null);
-    if (counts?.configured) this.alarms = new (await import('../more')).AlarmList(new Date(this.nodeTime()).toISOString(), counts);
+    const more = counts?.configured ? await import('../more').catch(() => null) : null;
+    if (counts && more) this.alarms = new more.AlarmList(new Date(this.nodeTime()).toISOString(), counts);
   }
 
   /** Where one logs in, and comes back to what is shown now. */
