@@ -131,6 +131,17 @@ await run.test('the panel of an alarm has its advice, its journal and a note', a
   await page.locator('tr[data-trend="plant/b/temperature"]').waitFor();
 });
 
+await run.test('filters are in the address', async () => {
+  const shown = () => page.locator('[data-alarm]').evaluateAll((all) => all.map(({ dataset }) => dataset.alarm).join(' '));
+  for (const [query, wanted] of [['priority=critical&q=b/', 'plant/b/temperature|high'], ['state=acknowledged', 'plant/a/temperature|high'], ['group=field&priority=high', BROKEN]]) {
+    await page.goto(`${BASE}/#/alarms?${query}`);
+    await until(query, async () => (await shown()) === wanted);
+  }
+  await page.getByLabel('group').selectOption('plant');
+  await until('the address', () => page.url().includes('group=plant'));
+  await until('another group', async () => !(await shown()).includes('zbroken'));
+});
+
 await run.test('the search finds an alarm', async () => {
   await press('Control+k');
   await page.locator('#find').waitFor();
