@@ -252,7 +252,8 @@ class Store {
   follow(): void {
     if (this.me === null) return;
     const { point, device } = this.route;
-    const topics = Math.max(this.status?.topics ?? 0, this.counts?.total?.total ?? 0, this.tree.size);
+    // Alarms are topics of the node, and followed in any case.
+    const topics = Math.max((this.status?.topics ?? 0) - (this.alarms?.all.size ?? 0), this.counts?.total?.total ?? 0, this.tree.size);
     const selected = [...(point === null ? [] : [point]), ...(device === null ? [] : [`${device}/#`]), ...(this.watched?.topics ?? [])];
     this.scope = scope(topics, this.may('system'), { selected, ...this.sight });
     if (this.alarms) this.scope.filters.push('$alarms/#');
