@@ -123,6 +123,7 @@ await run.test('the panel of an alarm has its advice, its journal and a note', a
   await page.keyboard.type('fan ordered');
   await press('Enter');
   await until('noted', async () => /noted/.test(await panel.locator('[data-result]').textContent()));
+  await panel.locator('[data-change=noted]', { hasText: 'fan ordered' }).waitFor();
   await run.shot(page, 'alarm');
   await panel.getByRole('link', { name: 'Topic' }).click();
   await until('its topic', async () => (await page.locator('#point-title').textContent().catch(() => '')) === 'plant/b/temperature');
