@@ -59,7 +59,8 @@ def test_search_and_events(tmp_path):
 
 def test_alarms(start_node, tmp_path):
     (tmp_path / "alarms.csv").write_text(ALARM_RULES)
-    node = start_node(Device("zbroken", "127.0.0.1:1", types=["analog"]), more='[alarm]\nrules = "alarms.csv"\n')
+    broken = SimulatedDevice("zbroken", METER, faults=[{"kind": "no_answer", "at": "3s", "for": "1h"}])
+    node = start_node(broken, more='[alarm]\nrules = "alarms.csv"\n')
     drive("alarms.mjs", node.process.said, TIELINE_URL=f"http://{node.http}", MQTT=node.mqtt)
 
 

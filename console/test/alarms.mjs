@@ -16,7 +16,8 @@ const set = (topic, v) => field.publish([topic], v);
 const alarms = async (query = '') => (await get(`/v1/alarms?limit=10000${query}`)).alarms;
 const alarm = async (key) => (await alarms()).find(({ topic, kind }) => `${topic}|${kind}` === key);
 
-await until('the device is away', () => alarm(BROKEN), 60_000);
+const consequences = () => alarms(`&cause=${encodeURIComponent(BROKEN)}`);
+await until('the device is away, and its points are bad', async () => (await alarm(BROKEN)) && (await consequences()).length > 1, 60_000);
 const page = await run.page(`${BASE}/`);
 const banner = page.locator('#alarm-banner');
 await banner.waitFor();
@@ -62,8 +63,7 @@ await run.test('an alarm is acknowledged by the keyboard alone', async () => {
 await run.test('consequences are below their cause, and open and close with the keyboard', async () => {
   await press('.');
   await chosen(BROKEN);
-  const below = (await alarms(`&cause=${encodeURIComponent(BROKEN)}`)).length;
-  assert(below > 0, 'the device has no consequences');
+  const below = (await consequences()).length;
   await until('as many', async () => Number(await row(BROKEN).getAttribute('data-below')) === below);
   assert((await page.locator('[data-level="1"]').count()) === 0, 'consequences are shown without a wish');
   await press('ArrowRight');
@@ -123,12 +123,24 @@ await run.test('the panel of an alarm has its advice, its journal and a note', a
   await page.keyboard.type('fan ordered');
   await press('Enter');
   await until('noted', async () => /noted/.test(await panel.locator('[data-result]').textContent()));
+  await panel.locator('[data-change=noted]', { hasText: 'fan ordered' }).waitFor();
   await run.shot(page, 'alarm');
   await panel.getByRole('link', { name: 'Topic' }).click();
   await until('its topic', async () => (await page.locator('#point-title').textContent().catch(() => '')) === 'plant/b/temperature');
   await page.goBack();
   await panel.getByRole('link', { name: 'Trend' }).click();
   await page.locator('tr[data-trend="plant/b/temperature"]').waitFor();
+});
+
+await run.test('filters are in the address', async () => {
+  const shown = () => page.locator('[data-alarm]').evaluateAll((all) => all.map(({ dataset }) => dataset.alarm).join(' '));
+  for (const [query, wanted] of [['priority=critical&q=b/', 'plant/b/temperature|high'], ['state=acknowledged', 'plant/a/temperature|high'], ['group=field&priority=high', BROKEN]]) {
+    await page.goto(`${BASE}/#/alarms?${query}`);
+    await until(query, async () => (await shown()) === wanted);
+  }
+  await page.getByLabel('group').selectOption('plant');
+  await until('the address', () => page.url().includes('group=plant'));
+  await until('another group', async () => !(await shown()).includes('zbroken'));
 });
 
 await run.test('the search finds an alarm', async () => {

@@ -33,6 +33,10 @@ await run.test('the start page asks for the worst devices only, in a short answe
   console.log(`        ${bytes} bytes`);
 });
 
+await run.test('a node without rules of alarms shows none', async () => {
+  assert((await page.locator('#alarm-banner, nav a[href="#/alarms"]').count()) === 0, 'there is a banner or a view of alarms');
+});
+
 await run.test('two keys show the worst device first, and then all', async () => {
   const began = Date.now();
   for (const key of ['g', 'd']) await page.keyboard.press(key);

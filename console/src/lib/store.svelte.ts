@@ -135,7 +135,8 @@ class Store {
 
   private async findAlarms(): Promise<void> {
     const counts = this.alarms ? null : await api.alarmCounts().catch(() => null);
-    if (counts?.configured) this.alarms = new (await import('../more')).AlarmList(new Date(this.nodeTime()).toISOString(), counts);
+    const more = counts?.configured ? await import('../more').catch(() => null) : null;
+    if (counts && more) this.alarms = new more.AlarmList(new Date(this.nodeTime()).toISOString(), counts);
   }
 
   /** Where one logs in, and comes back to what is shown now. */
@@ -251,7 +252,8 @@ class Store {
   follow(): void {
     if (this.me === null) return;
     const { point, device } = this.route;
-    const topics = Math.max(this.status?.topics ?? 0, this.counts?.total?.total ?? 0, this.tree.size);
+    // Alarms are topics of the node, and followed in any case.
+    const topics = Math.max((this.status?.topics ?? 0) - (this.alarms?.all.size ?? 0), this.counts?.total?.total ?? 0, this.tree.size);
     const selected = [...(point === null ? [] : [point]), ...(device === null ? [] : [`${device}/#`]), ...(this.watched?.topics ?? [])];
     this.scope = scope(topics, this.may('system'), { selected, ...this.sight });
     if (this.alarms) this.scope.filters.push('$alarms/#');
