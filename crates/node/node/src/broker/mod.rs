@@ -23,11 +23,9 @@ use self::publisher::Publisher;
 use self::refusal::Refusal;
 use self::unauthenticated::UnauthenticatedConnections;
 use crate::access::Entrance;
-use crate::bus::delivery_options;
-use crate::bus::fetch;
 use crate::bus::locks::REQUEST_PREFIX as LOCKS_PREFIX;
-use crate::bus::reasons;
 use crate::bus::{DeltaStart, Entered, KeptLimits, LastWill, SharedBus, Wire, wake, wake_after_update, watch_of};
+use crate::bus::{delivery_options, fetch, reasons};
 use crate::config::MqttConfig;
 use crate::control::command::REQUEST_PREFIX;
 use std::cell::RefCell;
@@ -492,8 +490,8 @@ impl ClientOwner {
     fn leave(&mut self, now: Now, expiry_s: Option<u32>, publish_will: bool) {
         if let Some(ConnectedClient { key, generation, number, name, will }) = self.client.take() {
             // Judged while it is known who the client is; a delayed one is published by the rights of this moment.
-            let may = |will: &LastWill| self.authentication.may(&self.bus, now, &name, Verb::Publish, will.topic());
-            let will = will.filter(|will| publish_will && may(will));
+            let may = |topic: &str| self.authentication.may(&self.bus, now, &name, Verb::Publish, topic);
+            let will = will.filter(|will| publish_will && may(will.topic()));
             self.authentication.leave(&self.bus);
             self.bus.borrow_mut().leave(now, (key, generation, number), expiry_s, will.map(|will| *will));
         }

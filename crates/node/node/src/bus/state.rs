@@ -259,6 +259,8 @@ impl Bus {
 
     /// Takes a field shard's news.
     pub fn handle_report(&mut self, now: Now, report: FieldReport) {
+        // A device that is away is the cause of what its points say then.
+        self.note_presence(now, &report.links);
         for update in report.updates {
             self.record_node(now, &update);
             if self.recorder.is_unpublished(&update) {
@@ -273,7 +275,6 @@ impl Bus {
         for receipt in report.receipts {
             self.recorder.await_stored(Receipt::Field(receipt));
         }
-        self.note_presence(now, &report.links);
         self.commands.handle_report(now, report.outcomes, report.links);
     }
 

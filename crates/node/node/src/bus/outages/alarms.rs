@@ -4,6 +4,7 @@ use super::*;
 use crate::config::AlarmConfig;
 use crate::control::alarms::{ALARM_PREFIX, AlarmAction, AlarmRequest, AlarmResult, AlarmTarget};
 use tieline_alarms::{Alarm, Kind, Rules, Settings};
+use tieline_core::Words as _;
 
 const RULES: &str = "\
 topic,kind,limit,hysteresis,on_delay,off_delay,priority,latch\n\
