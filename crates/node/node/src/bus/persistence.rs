@@ -356,7 +356,7 @@ impl Bus {
             }
             PendingAck::SessionChanges { key, number, upto } => self.settle_changes(key, number, upto, kept),
             PendingAck::LockNumbers => self.handle_lock_numbers(now, kept),
-            PendingAck::Alarms { upto } => self.tell_alarms(now, upto, kept),
+            PendingAck::Alarms { upto } => self.tell_alarms(now, upto),
         }
     }
 

@@ -88,14 +88,14 @@ impl Bus {
         }
         let upto = alarming.first_waiting + alarming.waiting.len() as u64;
         if !ledger.batches.is_on() || alarming.waiting.len() > WAITING_MAX {
-            return self.tell_alarms(now, upto, ledger_is_off());
+            return self.tell_alarms(now, upto);
         }
         let number = ledger.batches.batch_number();
         self.ack(now, number, PendingAck::Alarms { upto });
     }
 
     /// Changes of alarms up to one are on the disk, or cannot be: they are told.
-    pub(in crate::bus) fn tell_alarms(&mut self, now: Now, upto: u64, is_kept: bool) {
+    pub(in crate::bus) fn tell_alarms(&mut self, now: Now, upto: u64) {
         loop {
             let Some(alarming) = &mut self.alarming else { return };
             if alarming.first_waiting >= upto {
@@ -103,7 +103,6 @@ impl Bus {
             }
             let Some(waiting) = alarming.waiting.pop_front() else { return };
             alarming.first_waiting += 1;
-            alarming.unwritten += u64::from(!is_kept);
             match waiting {
                 Waiting::Change(change) => self.tell_change(now, &change),
                 Waiting::Removed(id) => self.show_alarm(now, &id, Body::empty()),
@@ -137,11 +136,6 @@ impl Bus {
             self.apply_value(now, topic, body, true);
         }
     }
-}
-
-/// Where no ledger is, nothing is lost that could be kept.
-const fn ledger_is_off() -> bool {
-    true
 }
 
 /// The name of an alarm: its topic, and its kind.

@@ -43,8 +43,6 @@ pub struct Alarming {
     first_waiting: u64,
     /// The time of the last row of the journal.
     last_row: Timestamp,
-    /// Changes in the ledger that could not be written.
-    unwritten: u64,
 }
 
 #[cfg(test)]
@@ -73,7 +71,6 @@ impl Bus {
             waiting: VecDeque::new(),
             first_waiting: 0,
             last_row: Timestamp::default(),
-            unwritten: 0,
         });
         alarming.place(now);
         self.alarming = Some(alarming);
