@@ -170,16 +170,17 @@ def test_the_next_leader_has_the_alarms(tmp_path, server):  # noqa: F811 (a fixt
             super().configure()
             with_rules(self.folder)
 
-    with Alarmed(tmp_path, "a", server, ALARM) as first, Alarmed(tmp_path, "b", server, ALARM) as second:
+    with Alarmed(tmp_path, "a", server, ALARM) as first:
         first.wait_role("leader")
-        second.wait_role("standby", lag=0, leader="a")
-        publish(first, "plant/f1/current", "450")
-        publish(first, "plant/f2/current", "450")
-        seq = wait_alarm(first, "plant/f1/current", "high")["seq"]
-        assert ask(first, "ack", ("plant/f1/current", "high", seq))[0]["status"] == "done"
-        names = [("plant/f1/current", "high"), ("plant/f2/current", "high")]
-        before = [wait_alarm(first, *name) for name in names]
-        first.process.kill()
-        second.wait_role("leader")
-        assert [wait_alarm(second, *name) for name in names] == before
-        until(lambda: ("acknowledged", "plant/f1/current", "high") in journal(second), lambda: journal(second))
+        with Alarmed(tmp_path, "b", server, ALARM) as second:
+            second.wait_role("standby", lag=0, leader="a")
+            publish(first, "plant/f1/current", "450")
+            publish(first, "plant/f2/current", "450")
+            seq = wait_alarm(first, "plant/f1/current", "high")["seq"]
+            assert ask(first, "ack", ("plant/f1/current", "high", seq))[0]["status"] == "done"
+            names = [("plant/f1/current", "high"), ("plant/f2/current", "high")]
+            before = [wait_alarm(first, *name) for name in names]
+            first.process.kill()
+            second.wait_role("leader")
+            assert [wait_alarm(second, *name) for name in names] == before
+            until(lambda: ("acknowledged", "plant/f1/current", "high") in journal(second), lambda: journal(second))
