@@ -230,7 +230,7 @@ mod tests {
             Ok(AlarmRequest { action: Shelve, targets: vec![target], why: "w".into(), time, once: true })
         );
         for (action, text, words) in [
-            (Acknowledge, "{}", "missing field `alarms`"),
+            (Acknowledge, "{}", "alarms: found nothing, expected a value"),
             (Acknowledge, r#"{"alarms":[]}"#, "alarms has 0 members, expected 1 to 1000"),
             (Acknowledge, r#"{"alarms":[{"topic":"a","kind":"high"}]}"#, "alarms[0].seq is missing"),
             (Note, r#"{"alarms":[{"topic":"a/+","kind":"high"}]}"#, "alarms[0].topic is \"a/+\", expected a topic"),
