@@ -32,14 +32,8 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             let rows = bus::run(&bus::Options { devices, points, listeners, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, bus::COLUMNS, shape(json))?;
         }
-        BenchVerb::Alarms { alarms, burst, json } => {
-            let rows = alarms::run(&alarms::Options { alarms, burst }, &Progress::new(true))?;
-            write_rows(&mut stdout(), &rows, alarms::COLUMNS, shape(json))?;
-        }
-        BenchVerb::Control { devices, rounds, json } => {
-            let rows = control::run(&control::Options { devices, rounds }, &Progress::new(true))?;
-            write_rows(&mut stdout(), &rows, control::COLUMNS, shape(json))?;
-        }
+        BenchVerb::Alarms { alarms, burst, json } => bench_alarms(alarms, burst, json)?,
+        BenchVerb::Control { devices, rounds, json } => bench_control(devices, rounds, json)?,
         BenchVerb::History { queries: Some(topics), days, every: every_s, json, .. } => {
             let options = history::queries::Options { topics, days, every_s };
             let rows = history::queries::run(options, &Progress::new(true))?;
@@ -157,4 +151,14 @@ fn bench_dnp3(args: &BenchDnp3Args) -> Result<()> {
         dnp3::charts(&rows).iter().try_for_each(|(name, chart)| chart.save(folder, name))?;
     }
     write_rows(&mut stdout(), &rows, dnp3::COLUMNS, shape(args.json))
+}
+
+fn bench_alarms(alarms: Vec<usize>, burst: usize, json: bool) -> Result<()> {
+    let rows = alarms::run(&alarms::Options { alarms, burst }, &Progress::new(true))?;
+    write_rows(&mut stdout(), &rows, alarms::COLUMNS, shape(json))
+}
+
+fn bench_control(devices: Vec<usize>, rounds: usize, json: bool) -> Result<()> {
+    let rows = control::run(&control::Options { devices, rounds }, &Progress::new(true))?;
+    write_rows(&mut stdout(), &rows, control::COLUMNS, shape(json))
 }
