@@ -86,15 +86,8 @@ class Node:
 
     async def topics(self, filter: str = "#", *, at: datetime | str | None = None) -> AsyncIterator[Value]:
         """Last values, sorted by name; with ``at`` those of that time, from the history."""
-        after = None
-        while True:
-            instant = None if at is None else moment(at)
-            page = await self._connection.get("/v1/topics", filter=filter, at=instant, after=after, limit=PAGE)
-            for found in page["topics"]:
-                yield Value.of(found)
-            after = page["next"]
-            if after is None:
-                return
+        async for found in self._pages("/v1/topics", "topics", filter=filter, at=None if at is None else moment(at)):
+            yield Value.of(found)
 
     async def publish(self, topic: str, value: Any, *, retain: bool = False) -> None:
         """Publishes; returns when the history has the message. A text is sent as it is, anything else as JSON."""
@@ -164,6 +157,17 @@ class Node:
             if before is None:
                 return
 
+    async def _pages(self, path: str, name: str, **asked: str | None) -> AsyncIterator[dict[str, Any]]:
+        """The list of that name of all pages."""
+        after = None
+        while True:
+            page = await self._connection.get(path, **asked, after=after, limit=PAGE)
+            for entry in page[name]:
+                yield entry
+            after = page["next"]
+            if after is None:
+                return
+
     async def devices(self) -> list[dict[str, Any]]:
         """All devices with their health."""
         return (await self._connection.get("/v1/devices"))["devices"]
@@ -174,28 +178,16 @@ class Node:
 
     async def points(self, filter: str = "#") -> AsyncIterator[dict[str, Any]]:
         """Configured points: type, unit, limits, whether the caller may command them."""
-        after = None
-        while True:
-            page = await self._connection.get("/v1/points", filter=filter, after=after, limit=PAGE)
-            for point in page["points"]:
-                yield point
-            after = page["next"]
-            if after is None:
-                return
+        async for point in self._pages("/v1/points", "points", filter=filter):
+            yield point
 
     async def alarms(
         self, filter: str = "#", *, priority: str | None = None, state: str | None = None, group: str | None = None, order: str | None = None
     ) -> AsyncIterator[dict[str, Any]]:
         """Alarms that are not normal, those that need attention first; ``priority`` and above, ``state`` one or several with commas."""
         asked = {"filter": filter, "priority": priority, "state": state, "group": group, "order": order}
-        after = None
-        while True:
-            page = await self._connection.get("/v1/alarms", **asked, after=after, limit=PAGE)
-            for alarm in page["alarms"]:
-                yield alarm
-            after = page["next"]
-            if after is None:
-                return
+        async for alarm in self._pages("/v1/alarms", "alarms", **asked):
+            yield alarm
 
     async def alarm_counts(self) -> dict[str, Any]:
         """How many alarms there are, by state and priority."""
@@ -224,14 +216,8 @@ class Node:
     ) -> AsyncIterator[dict[str, Any]]:
         """Changes of alarms, the oldest first."""
         asked = {"filter": filter, "from": moment(start), "to": None if end is None else moment(end), "transition": transition}
-        after = None
-        while True:
-            page = await self._connection.get("/v1/alarms/journal", **asked, after=after, limit=PAGE)
-            for row in page["rows"]:
-                yield row
-            after = page["next"]
-            if after is None:
-                return
+        async for row in self._pages("/v1/alarms/journal", "rows", **asked):
+            yield row
 
     async def sessions(self, *, order: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """MQTT clients, those with the greatest lag first."""

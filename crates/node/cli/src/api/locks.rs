@@ -2,15 +2,12 @@
 
 use super::args::{LocksArgs, LocksVerb, NodeArgs, ReleaseLockArgs};
 use super::table::{Align, plain, write};
-use super::{list_of, print, print_list};
+use super::{PAGE, pages, print, print_list};
 use crate::{uri, who};
 use anyhow::Result;
 use serde_json::{Value as Json, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-/// Locks of one page.
-const PAGE: &str = "1000";
 
 /// Lists locks, or releases one.
 pub fn locks(args: &LocksArgs) -> Result<ExitCode> {
@@ -21,16 +18,8 @@ pub fn locks(args: &LocksArgs) -> Result<ExitCode> {
 }
 
 fn list(NodeArgs { node, json }: &NodeArgs) -> Result<ExitCode> {
-    let client = who::http(node, None)?;
-    let (mut all, mut after) = (Vec::new(), None::<String>);
-    loop {
-        let page: Json = client.get(&uri::path("/v1/locks", &[("limit", Some(PAGE)), ("after", after.as_deref())]))?;
-        all.extend(list_of(&page, "locks"));
-        match page["next"].as_str() {
-            Some(next) => after = Some(next.to_owned()),
-            None => break,
-        }
-    }
+    let path = |after: Option<&str>| uri::path("/v1/locks", &[("limit", Some(PAGE)), ("after", after)]);
+    let all = pages(&who::http(node, None)?, "locks", path)?;
     print_list(*json, &all, show)
 }
 

@@ -21,12 +21,12 @@ use serde_json::Value as Json;
 use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tieline_client::HttpError;
+use tieline_client::{HttpClient, HttpError};
 use tieline_core::Timestamp;
 
 /// How often sites are listed again.
 const WATCH_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
-/// Points of one page.
+/// Entries of one page.
 const PAGE: &str = "1000";
 
 /// The present, to tell how old something is.
@@ -63,6 +63,20 @@ fn print_list(
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The list of that name of all pages; `path` is that of the page behind `after`.
+fn pages(client: &HttpClient, name: &str, path: impl Fn(Option<&str>) -> String) -> Result<Vec<Json>> {
+    let (mut all, mut after) = (Vec::new(), None::<String>);
+    loop {
+        let page: Json = client.get(&path(after.as_deref()))?;
+        all.extend(list_of(&page, name));
+        after = match &page["next"] {
+            Json::String(next) => Some(next.clone()),
+            Json::Number(next) => Some(next.to_string()),
+            _ => return Ok(all),
+        };
+    }
 }
 
 fn list_of(answer: &Json, name: &str) -> Vec<Json> {
@@ -107,17 +121,10 @@ pub fn devices(args: &DevicesArgs) -> Result<ExitCode> {
 
 /// What is configured.
 pub fn points(args: &PointsArgs) -> Result<ExitCode> {
-    let client = who::http(&args.node, None)?;
-    let (mut all, mut after) = (Vec::new(), None::<String>);
-    loop {
-        let parameters = [("filter", Some(args.filter.as_str())), ("limit", Some(PAGE)), ("after", after.as_deref())];
-        let page: Json = client.get(&uri::path("/v1/points", &parameters))?;
-        all.extend(list_of(&page, "points"));
-        match page["next"].as_str() {
-            Some(next) => after = Some(next.to_owned()),
-            None => break,
-        }
-    }
+    let path = |after: Option<&str>| {
+        uri::path("/v1/points", &[("filter", Some(args.filter.as_str())), ("limit", Some(PAGE)), ("after", after)])
+    };
+    let mut all = pages(&who::http(&args.node, None)?, "points", path)?;
     if args.writable {
         all.retain(|point| point["writable"] == true);
     }

@@ -5,16 +5,13 @@ pub mod args;
 mod read;
 
 use super::table::{Align, plain, write};
-use super::{WATCH_EVERY, list_of, now, print_list};
+use super::{PAGE, WATCH_EVERY, list_of, now, print_list};
 use crate::{uri, who};
 use anyhow::{Result, bail};
 use args::{AlarmsArgs, AlarmsVerb, ListArgs};
 use serde_json::Value as Json;
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-/// Alarms of one page.
-const PAGE: &str = "1000";
 
 /// Lists alarms, or does something with them.
 pub fn alarms(args: &AlarmsArgs) -> Result<ExitCode> {
@@ -37,7 +34,7 @@ pub fn alarms(args: &AlarmsArgs) -> Result<ExitCode> {
 fn list(args: &ListArgs) -> Result<ExitCode> {
     let is_watched = args.watch;
     let once = || -> Result<ExitCode> {
-        let all = pages(args)?;
+        let all = listed(args)?;
         if is_watched && !args.node.json {
             writeln!(io::stdout(), "{}", now())?;
         }
@@ -57,7 +54,7 @@ fn list(args: &ListArgs) -> Result<ExitCode> {
     }
 }
 
-fn pages(args: &ListArgs) -> Result<Vec<Json>> {
+fn listed(args: &ListArgs) -> Result<Vec<Json>> {
     let cause = match &args.of {
         Some(name) => match name.rsplit_once('/') {
             Some((topic, kind)) => Some(format!("{topic}|{kind}")),
@@ -65,9 +62,7 @@ fn pages(args: &ListArgs) -> Result<Vec<Json>> {
         },
         None => args.causes.then(|| "none".to_owned()),
     };
-    let client = who::http(&args.node.node, None)?;
-    let (mut all, mut after) = (Vec::new(), None::<String>);
-    loop {
+    let path = |after: Option<&str>| {
         let parameters = [
             ("filter", Some(args.filter.as_str())),
             ("priority", args.priority.as_deref()),
@@ -76,15 +71,11 @@ fn pages(args: &ListArgs) -> Result<Vec<Json>> {
             ("cause", cause.as_deref()),
             ("order", Some(args.order.word())),
             ("limit", Some(PAGE)),
-            ("after", after.as_deref()),
+            ("after", after),
         ];
-        let page: Json = client.get(&uri::path("/v1/alarms", &parameters))?;
-        all.extend(list_of(&page, "alarms"));
-        match page["next"].as_str() {
-            Some(next) => after = Some(next.to_owned()),
-            None => return Ok(all),
-        }
-    }
+        uri::path("/v1/alarms", &parameters)
+    };
+    super::pages(&who::http(&args.node.node, None)?, "alarms", path)
 }
 
 /// The name of an alarm, with its occurrence.

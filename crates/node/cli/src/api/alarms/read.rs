@@ -2,9 +2,9 @@
 
 use super::super::args::NodeArgs;
 use super::super::table::{Align, plain, write};
-use super::super::{list_of, print, print_list};
+use super::super::{PAGE, list_of, pages, print, print_list};
 use super::args::{JournalArgs, ReportArgs};
-use super::{PAGE, name};
+use super::name;
 use crate::{terminal, uri, who};
 use anyhow::Result;
 use serde_json::Value as Json;
@@ -16,16 +16,7 @@ pub fn journal(args: &JournalArgs) -> Result<ExitCode> {
     if args.csv {
         return csv(args);
     }
-    let client = who::http(&args.node.node, None)?;
-    let (mut all, mut after) = (Vec::new(), None::<String>);
-    loop {
-        let page: Json = client.get(&path(args, "json", after.as_deref()))?;
-        all.extend(list_of(&page, "rows"));
-        match page["next"].as_u64() {
-            Some(next) => after = Some(next.to_string()),
-            None => break,
-        }
-    }
+    let all = pages(&who::http(&args.node.node, None)?, "rows", |after| path(args, "json", after))?;
     print_list(args.node.json, &all, show_journal)
 }
 
@@ -116,17 +107,8 @@ fn show_report(report: &Json, mut out: &mut dyn Write) -> io::Result<()> {
 
 /// Lists rules.
 pub fn rules(args: &NodeArgs) -> Result<ExitCode> {
-    let client = who::http(&args.node, None)?;
-    let (mut all, mut after) = (Vec::new(), None::<String>);
-    loop {
-        let parameters = [("limit", Some(PAGE)), ("after", after.as_deref())];
-        let page: Json = client.get(&uri::path("/v1/alarms/rules", &parameters))?;
-        all.extend(list_of(&page, "rules"));
-        match page["next"].as_u64() {
-            Some(next) => after = Some(next.to_string()),
-            None => break,
-        }
-    }
+    let path = |after: Option<&str>| uri::path("/v1/alarms/rules", &[("limit", Some(PAGE)), ("after", after)]);
+    let all = pages(&who::http(&args.node, None)?, "rules", path)?;
     print_list(args.json, &all, show_rules)
 }
 
