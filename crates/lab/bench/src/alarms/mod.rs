@@ -13,9 +13,11 @@
 
 mod engine;
 
+use crate::latency::{histogram, quantile_ms};
 use crate::report::Progress;
 use crate::rounds::{median_ratio, short};
 use anyhow::{Context, Result, bail, ensure};
+use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -119,22 +121,26 @@ fn measure(alarms: usize, burst: usize) -> Result<Figures> {
         let (told, floor) = clients.one_by_one().await?;
         Ok((told, floor, clients.burst(burst).await?))
     })?;
-    let at = |times: &[f64], share: f64| {
-        let mut sorted = times.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let last = sorted.len().saturating_sub(1);
-        let place = (0..=last).find(|place| (*place + 1) as f64 >= share * sorted.len() as f64).unwrap_or(last);
-        short(sorted.get(place).copied().unwrap_or_default())
-    };
+    let (tolds, floors) = (delays(&told)?, delays(&floor)?);
     Ok(Figures {
         engine,
-        told_ms_p50: at(&told, 0.5),
-        told_ms_p99: at(&told, 0.99),
-        floor_ms_p50: at(&floor, 0.5),
-        floor_ms_p99: at(&floor, 0.99),
-        ratio_to_floor: short(median_ratio(&told, &floor)),
+        told_ms_p50: quantile_ms(&tolds, 0.5),
+        told_ms_p99: quantile_ms(&tolds, 0.99),
+        floor_ms_p50: quantile_ms(&floors, 0.5),
+        floor_ms_p99: quantile_ms(&floors, 0.99),
+        ratio_to_floor: short(median_ratio(&milliseconds(&told), &milliseconds(&floor))),
         burst_told_ms: short(burst_told),
     })
+}
+
+fn delays(times: &[Duration]) -> Result<Histogram<u64>> {
+    let mut delays = histogram()?;
+    times.iter().for_each(|time| delays.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
+    Ok(delays)
+}
+
+fn milliseconds(times: &[Duration]) -> Vec<f64> {
+    times.iter().map(|time| time.as_secs_f64() * 1e3).collect()
 }
 
 fn block_on<T>(body: impl Future<Output = Result<T>>) -> Result<T> {
@@ -156,17 +162,17 @@ impl Clients {
         Ok(Self { publisher, _subscriber: subscriber, alarms })
     }
 
-    /// Alarms and floor in turns; the milliseconds of each.
-    async fn one_by_one(&mut self) -> Result<(Vec<f64>, Vec<f64>)> {
+    /// Alarms and floor in turns; the time of each.
+    async fn one_by_one(&mut self) -> Result<(Vec<Duration>, Vec<Duration>)> {
         let (mut told, mut floor) = (Vec::with_capacity(SINGLE), Vec::with_capacity(SINGLE));
         for number in 0..SINGLE {
             let began = Instant::now();
             self.publisher.publish(&format!("plant/s{number}/current"), "450", Qos::AtMostOnce, false).await?;
             self.next_alarm(&format!("$alarms/plant/s{number}/current/high")).await?;
-            told.push(began.elapsed().as_secs_f64() * 1e3);
+            told.push(began.elapsed());
             let began = Instant::now();
             self.publisher.publish(&format!("plant/s{number}/voltage"), "11", Qos::AtLeastOnce, true).await?;
-            floor.push(began.elapsed().as_secs_f64() * 1e3);
+            floor.push(began.elapsed());
         }
         Ok((told, floor))
     }

@@ -2,8 +2,9 @@
 
 use super::roles::{Told, Way};
 use super::setting::{Outcome, Setting};
-use super::split::{Delays, Parts, Split, histogram, quantile_ms};
+use super::split::{Delays, Parts, Split};
 use super::stamps::Kind;
+use crate::latency::{histogram, quantile_ms};
 use crate::rounds::{median, number, short};
 use anyhow::Result;
 use hdrhistogram::Histogram;

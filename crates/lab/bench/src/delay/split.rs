@@ -2,15 +2,12 @@
 
 use super::roles::Told;
 use super::stamps::{Given, Kind, Sent, cost_ns};
+use crate::latency::{histogram, quantile_ms};
 use crate::rounds::{median, number, short};
 use anyhow::Result;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::HashMap;
-
-/// Delays up to a minute are told apart, to three figures.
-const NANOS_MAX: u64 = 60_000_000_000;
-const FIGURES: u8 = 3;
 
 /// Nanoseconds of one message, by who had it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,16 +98,6 @@ impl Delays {
         splits.truncate(splits.len().div_ceil(1000));
         splits
     }
-}
-
-/// A histogram of delays in nanoseconds.
-pub fn histogram() -> Result<Histogram<u64>> {
-    Ok(Histogram::new_with_max(NANOS_MAX, FIGURES)?)
-}
-
-/// A quantile in milliseconds.
-pub fn quantile_ms(delays: &Histogram<u64>, quantile: f64) -> f64 {
-    short(number(delays.value_at_quantile(quantile)) / 1e6)
 }
 
 /// Where the time of a message went: medians, in microseconds.
