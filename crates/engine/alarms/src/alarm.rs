@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
-use tieline_core::{Timestamp, Topic};
+use tieline_core::{Timestamp, Topic, Words as _};
 
 /// What holds of an alarm. Any may hold together.
 ///
@@ -278,4 +278,11 @@ pub struct AlarmId {
     pub topic: Topic,
     /// The kind of the alarm.
     pub kind: crate::Kind,
+}
+
+impl fmt::Display for AlarmId {
+    /// `TOPIC/KIND`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.topic, self.kind.word())
+    }
 }

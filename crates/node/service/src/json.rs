@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use std::fmt;
+use tieline_core::Value;
 
 /// Characters of a caller's text that an error repeats.
 const SHOWN_CHARS_MAX: usize = 80;
@@ -48,6 +49,14 @@ pub fn read_value<T: DeserializeOwned>(value: &serde_json::Value) -> Result<T, J
         let path = error.path().to_string();
         told(&path, &error.into_inner())
     })
+}
+
+/// A value as points have it.
+#[must_use]
+pub fn of_value(value: &Value) -> serde_json::Value {
+    let mut text = String::new();
+    tieline_core::json_value(value, &mut text);
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// How the path of the whole text is written.

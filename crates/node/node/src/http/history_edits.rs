@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use tieline_access::Verb;
-use tieline_core::{Filter, Quality, Timestamp, Topic, Value, Words as _};
+use tieline_core::{Filter, Quality, Timestamp, Topic, Words as _};
 use tieline_history::{EditError, HistorySource};
 use tieline_service::http::parameters::{Query, Whole, Word};
 use tieline_service::parameters;
@@ -154,7 +154,7 @@ impl From<EditRecord> for Shown {
             kind: kind.word(),
             from: from.to_string(),
             to: to.to_string(),
-            v: value.map(json_of),
+            v: value.as_ref().map(tieline_service::json::of_value),
             q: quality.map(|quality| quality.validity().name()),
             text,
             who,
@@ -178,13 +178,6 @@ pub fn shown_history_edit(record: EditRecord) -> serde_json::Value {
 /// What is wrong with it, and what was expected.
 pub fn history_edit_of(body: serde_json::Value, who: String, now: Timestamp) -> Result<NewEdit, String> {
     edit_of(tieline_service::json::read_value(&body).map_err(|error| error.to_string())?, who, now)
-}
-
-/// A value as points have it.
-fn json_of(value: Value) -> serde_json::Value {
-    let mut text = String::new();
-    tieline_core::json_value(&value, &mut text);
-    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// Makes an edit or an annotation; the audit log says who did it, and why.
@@ -335,6 +328,7 @@ fn problem_of(error: EditError) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tieline_core::Value;
 
     fn check(json: &str, expect: Result<(i64, i64, Option<Value>), &str>) {
         let now: Timestamp = "2026-11-27T12:00:00Z".parse().unwrap();

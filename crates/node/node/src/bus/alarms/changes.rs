@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::fmt;
 use std::time::Duration;
 use tieline_alarms::{AlarmId, Change, Event, Transition};
-use tieline_core::{Body, Now, Timestamp, Topic, Update, Words as _};
+use tieline_core::{Body, Now, Timestamp, Topic, Update};
 use tieline_ledger::Record;
 
 /// Changes that wait for the disk; beyond them, they are told without waiting.
@@ -67,12 +67,7 @@ impl Alarming {
 }
 
 impl Bus {
-    /// Takes what has come out of the engine; it is told when it is on the disk.
-    pub(super) fn take_changes_of_alarms(&mut self, now: Now) {
-        self.wait_for_alarms(now, None);
-    }
-
-    /// The same; an answer comes behind it.
+    /// Takes what has come out of the engine; it is told when it is on the disk, and the answer behind it.
     pub(super) fn wait_for_alarms(&mut self, now: Now, answer: Option<Waiting>) {
         let Self { alarming: Some(alarming), ledger, .. } = self else { return };
         let before = alarming.waiting.len();
@@ -130,17 +125,12 @@ impl Bus {
 
     /// Gives the topic of an alarm a value, or takes it away.
     pub(super) fn show_alarm(&mut self, now: Now, id: &AlarmId, body: Body) {
-        let name = format!("{ALARM_PREFIX}{}", name_of(id));
+        let name = format!("{ALARM_PREFIX}{id}");
         let Ok(topic) = Topic::new(&name) else { return };
         if !body.is_empty() || self.tree.get(&topic).is_some() {
             self.apply_value(now, topic, body, true);
         }
     }
-}
-
-/// The name of an alarm: its topic, and its kind.
-pub(super) fn name_of(id: &AlarmId) -> String {
-    format!("{}/{}", id.topic, id.kind.word())
 }
 
 /// What the ledger keeps of an alarm.
@@ -149,10 +139,10 @@ pub(super) fn record_of(record: &tieline_alarms::Record) -> Record {
     if !record.flags.is_normal() {
         record.emit(&mut state);
     }
-    Record::Alarm { name: name_of(&record.id), occurrence: record.seq, state: state.into() }
+    Record::Alarm { name: record.id.to_string(), occurrence: record.seq, state: state.into() }
 }
 
 /// It is no more.
 fn gone(id: &AlarmId) -> Record {
-    Record::Alarm { name: name_of(id), occurrence: 0, state: Bytes::new() }
+    Record::Alarm { name: id.to_string(), occurrence: 0, state: Bytes::new() }
 }

@@ -138,7 +138,7 @@ impl Bus {
         }
         self.note_ended_commands(now);
         self.declare_some(now);
-        self.take_changes_of_alarms(now);
+        self.wait_for_alarms(now, None);
     }
 
     /// Whether alarms have something to do before their time.

@@ -4,7 +4,6 @@ use super::*;
 use crate::config::AlarmConfig;
 use crate::control::alarms::{ALARM_PREFIX, AlarmAction, AlarmRequest, AlarmResult, AlarmTarget};
 use tieline_alarms::{Alarm, Kind, Rules, Settings};
-use tieline_core::Words as _;
 
 const RULES: &str = "\
 topic,kind,limit,hysteresis,on_delay,off_delay,priority,latch\n\
@@ -24,7 +23,7 @@ pub(super) fn kept(bus: &Bus) -> BTreeMap<String, (u64, bytes::Bytes)> {
     let of = |alarm: Alarm| {
         let mut state = Vec::new();
         alarm.record.emit(&mut state);
-        (format!("{}/{}", alarm.record.id.topic, alarm.record.id.kind.word()), (alarm.record.seq, state.into()))
+        (alarm.record.id.to_string(), (alarm.record.seq, state.into()))
     };
     bus.alarms().map(of).collect()
 }
@@ -129,8 +128,7 @@ fn run(steps: Vec<Step>, with_moods: bool) {
     assert!(answers.iter_mut().all(|answer| answer.try_recv().is_ok()), "who waited was told");
     let names = |bus: &Bus| bus.alarms().map(|alarm| (alarm.record.id.clone(), alarm.record.seq)).collect::<Vec<_>>();
     let shown: Vec<(String, u64)> = world.shown().into_iter().collect();
-    let mut alarms: Vec<(String, u64)> =
-        names(&world.bus).into_iter().map(|(id, seq)| (format!("{}/{}", id.topic, id.kind.word()), seq)).collect();
+    let mut alarms: Vec<(String, u64)> = names(&world.bus).into_iter().map(|(id, seq)| (id.to_string(), seq)).collect();
     alarms.sort();
     assert_eq!(shown, alarms, "all is shown");
 }

@@ -7,7 +7,7 @@ mod request;
 mod shown;
 
 pub use request::{AlarmAction, AlarmBody, AlarmRequest, AlarmResult, AlarmTarget};
-pub use shown::{AlarmName, AlarmShown, JournalRow};
+pub use shown::{AlarmName, AlarmShown, JournalRow, limit_of};
 
 /// The last values of alarms that are not normal are below it: `$alarms/TOPIC/KIND`.
 pub const ALARM_PREFIX: &str = "$alarms/";

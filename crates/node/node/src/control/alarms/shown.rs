@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tieline_alarms::{Alarm, AlarmId, Change, Flags, Limit, Rule, Service, Shelf};
-use tieline_core::{Timestamp, Value, Words as _};
+use tieline_core::{Timestamp, Words as _};
+use tieline_service::json::of_value;
 
 /// An alarm
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -158,7 +159,7 @@ impl AlarmShown {
             suppressed: has(Flags::SUPPRESSED),
             chattering: has(Flags::CHATTERING),
             uncertain: has(Flags::UNCERTAIN),
-            value: json_of(&record.value),
+            value: of_value(&record.value),
             limit: limit_of(&rule.limit),
             since: record.since.to_string(),
             changed: record.changed.to_string(),
@@ -229,7 +230,7 @@ impl JournalRow {
             priority: rule.priority.word().to_owned(),
             group: rule.group.to_string(),
             text: rule.text.to_string(),
-            value: json_of(&record.value),
+            value: of_value(&record.value),
             who: change.who.as_deref().map(str::to_owned),
             why: change.why.as_deref().map(str::to_owned),
             annunciated: change.is_annunciated,
@@ -244,17 +245,13 @@ impl JournalRow {
     }
 }
 
-fn json_of(value: &Value) -> Json {
-    let mut text = String::new();
-    tieline_core::json_value(value, &mut text);
-    serde_json::from_str(&text).unwrap_or_default()
-}
-
-fn limit_of(limit: &Limit) -> Json {
+/// The limit of a rule: a number, a value, or the seconds of a time; null where there is none.
+#[must_use]
+pub fn limit_of(limit: &Limit) -> Json {
     match limit {
         Limit::None => Json::Null,
         Limit::Number(number) => Json::from(*number),
-        Limit::Is(value) => json_of(value),
+        Limit::Is(value) => of_value(value),
         Limit::Within(time) => Json::from(time.as_secs_f64()),
     }
 }

@@ -4,13 +4,15 @@ use super::super::authorization::Authenticated;
 use super::super::body::Answer;
 use super::super::problem::Problem;
 use crate::bus::Bus;
+use crate::control::alarms::limit_of;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 use tieline_access::Reach;
-use tieline_alarms::{Limit, Rule};
-use tieline_core::{Value, Words as _, json_value};
+use tieline_alarms::Rule;
+use tieline_core::{Value, Words as _};
 use tieline_service::http::parameters::{Query, Whole};
+use tieline_service::json::of_value;
 use tieline_service::parameters;
 
 parameters! {
@@ -85,23 +87,8 @@ impl RuleShown {
     }
 }
 
-fn limit_of(limit: &Limit) -> Json {
-    match limit {
-        Limit::None => Json::Null,
-        Limit::Number(number) => Json::from(*number),
-        Limit::Is(value) => json_of(value),
-        Limit::Within(time) => Json::from(time.as_secs_f64()),
-    }
-}
-
-fn json_of(value: &Value) -> Json {
-    let mut text = String::new();
-    json_value(value, &mut text);
-    serde_json::from_str(&text).unwrap_or_default()
-}
-
 fn text_of(value: &Value) -> String {
-    match json_of(value) {
+    match of_value(value) {
         Json::String(text) => text,
         other => other.to_string(),
     }
