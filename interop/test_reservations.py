@@ -498,6 +498,71 @@ class Listed:
         return [cls(device, name) for device in devices]
 
 
+def test_a_tag_refuses_holds_back_a_revert_and_outlives_a_kill(pump):
+    """Nothing reaches the device while it has the tag, whatever asks for it, and what waited is done when it is lifted."""
+    server, device, node = pump
+    speed = device.point("speed")
+    wanted = {"task": "t", "requester": "anna", "priority": "LOW", "slots": [{"device": device.topic, "for": "1h"}], "lease": "1s"}
+    assert node.request("/v1/reservations", wanted)[0] == 200
+    assert set_points(node, "anna", (speed, 1600))["status"] == "success"
+    status, answer = node.request("/v1/tags", {"topic": "test", "kind": "do_not_operate", "why": "crew 3", "requester": "crew"})
+    assert (status, answer["status"], answer["commands_out"]) == (200, "success", 0), answer
+    tag = answer["tag"]
+    assert (tag["id"], tag["topic"], tag["owner"], tag["why"]) == (1, "test", "crew", "crew 3"), tag
+    for who in ("anna", "crew"):
+        assert set_points(node, who, (speed, 1))["points"][0]["reason"] == "tagged"
+    until(lambda: node.request("/v1/reservations")[1] == {"reservations": []}, "the lease ends", 10)
+    assert node.request("/v1/overrides", {"pattern": "test/*", "failsafe_revert": True})[0] == 200
+    assert node.request("/v1/overrides/off", {"pattern": "test/*"})[0] == 200
+    node.process.kill()
+    node.start()
+    node.wait_state(device, "online")
+    node.wait_value(speed, v=1600, q="good")
+    answer = node.command(speed, 2)
+    assert answer["detail"].startswith("test has the do_not_operate tag 1 of crew since 20"), answer
+    assert [found["id"] for found in node.request(f"/v1/tags?topic={speed}")[1]["tags"]] == [1]
+    assert node.request("/v1/tags?topic=other/x")[1] == {"tags": []}
+    assert node.request("/v1/tags/lift", {"id": 2})[0] == 404
+    check_writes(server, 10, 1600)
+    assert node.request("/v1/tags/lift", {"id": 1})[1]["tag"] == tag
+    node.wait_value(speed, v=1500, q="good")
+    # A hold lets its owner command; its number is new.
+    answer = node.request("/v1/tags", {"topic": speed, "kind": "hold", "why": "test run", "requester": "crew"})[1]
+    assert answer["tag"]["id"] == 2, answer
+    assert set_points(node, "anna", (speed, 3))["points"][0]["reason"] == "tagged"
+    assert set_points(node, "crew", (speed, 1700))["status"] == "success"
+    check_writes(server, 10, 1600, 1500, 1700)
+    assert "tieline_control_tags 1" in node.metrics()
+    phases = [entry["phase"] for entry in node.request("/v1/audit")[1]["entries"] if entry["phase"].startswith("tag_")]
+    assert phases == ["tag_placed", "tag_lifted", "tag_placed"], phases
+
+
+def test_a_tag_that_cannot_be_placed_says_why(pump):
+    _, device, node = pump
+    asked = {"topic": device.topic, "kind": "hold", "why": "x"}
+    for wrong, status, told in [
+        ({"topic": "no/such", "kind": "hold"}, 404, "no device and no point that can be commanded at no/such"),
+        ({"topic": "no/such", "kind": "note"}, 404, "there is no topic at no/such"),
+        ({"topic": "test/#"}, 400, "test/#"),
+        ({"kind": "red"}, 400, "expected hold, do_not_operate or note"),
+        ({"why": " "}, 400, "expected 1 to 1024 in one line"),
+    ]:
+        found, answer = node.request("/v1/tags", {**asked, **wrong})
+        assert found == status and told in answer["detail"], (wrong, answer)
+    assert node.request("/v1/tags")[1] == {"tags": []}
+
+
+def test_tags_over_mqtt(pump):
+    _, device, node = pump
+    with Sub(node, "$control/tags/#") as notices, Program(node, "crew") as crew:
+        placed = crew.ask("$control/tag_place", {"topic": device.topic, "kind": "hold", "why": "work"})
+        assert placed["status"] == "success" and placed["tag"]["owner"] == "crew", placed
+        notices.wait(f"$control/tags/{device.topic}", tags=[placed["tag"]])
+        assert crew.ask("$control/tags", {}) == {"tags": [placed["tag"]]}
+        assert crew.ask("$control/tag_lift", {"id": 1})["status"] == "success"
+        notices.wait(f"$control/tags/{device.topic}", tags=[])
+
+
 def test_rights(server, tmp_path):
     device = Pump(server.address)
     device.topic = "site/pump"
@@ -544,6 +609,17 @@ def test_rights(server, tmp_path):
         assert ask("anna", "/v1/overrides/off", pattern="site/*")[0] == 403
         assert ask("anna", "/v1/overrides/off", pattern=None)[0] == 403
         assert ask("boss", "/v1/overrides/off", pattern="site/*")[0] == 200
+        tag = {"topic": device.topic, "kind": "hold", "why": "fuse"}
+        assert ask("sec", "/v1/tags", **tag)[0] == 403
+        assert ask("anna", "/v1/tags", **tag, requester="x")[1]["tag"]["owner"] == "anna/x"
+        assert set_speed("bert", requester="x")[1]["points"][0]["reason"] == "tagged"
+        rights = {user: ask(user, "/v1/tags?rights=true")[1]["tags"][0]["may_lift"] for user in ("anna", "bert", "boss")}
+        assert rights == {"anna": True, "bert": False, "boss": True}
+        assert ask("sec", "/v1/tags")[1] == {"tags": []}
+        assert ask("bert", "/v1/tags/lift", id=1)[0] == 403
+        assert ask("anna", "/v1/tags/lift", id=1)[0] == 200
+        assert ask("anna", "/v1/tags", **tag)[1]["tag"]["owner"] == "anna"
+        assert ask("boss", "/v1/tags/lift", id=2)[0] == 200
         assert set_speed("anna")[1]["status"] == "success"
         # A device is its points: who may not command one of them may not revert it.
         narrow = '[role.narrow]\nrules = ["allow read #", "allow command site/#", "deny command site/pump/run"]\n'
@@ -593,6 +669,11 @@ def test_the_command_line(pump):
     assert "test/*" in run("override", "list").stdout
     assert "override" in run("command", speed, "1", "--no-confirm", code=3).stderr
     run("override", "off", "--all")
+    assert run("tag", "place", "test", "do-not-operate", "--why", "crew 3").stdout == "placed: tag 1, do_not_operate, test\n"
+    assert "crew 3" in run("tag", "list", speed).stdout
+    assert "tagged" in run("command", speed, "1", "--no-confirm", code=3).stderr
+    assert run("tag", "lift", "1").stdout == "lifted: tag 1, do_not_operate, test\n"
+    assert "unknown_tag" in run("tag", "lift", "1", code=3).stderr
     run("command", speed, "1", "--no-confirm")
     check_writes(server, 10, 1700, 10, 1200, 1500, 1)
     assert "tieline_control_reservations 0" in node.metrics()

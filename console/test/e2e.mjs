@@ -288,6 +288,26 @@ await run.test('reservations show who has which device, and are ended in two ste
   await page.fill('#filter', '');
 });
 
+await run.test('a tag is placed where it is needed, refuses a command, and is lifted', async () => {
+  await go(page, `#/topics?point=${encodeURIComponent(subject.breaker)}`);
+  await page.click('#tag');
+  await page.fill('.tagging input', 'e2e permit 4711');
+  await page.keyboard.press('Enter');
+  await page.locator('.held li[data-state=do_not_operate]', { hasText: 'Do not operate: e2e permit 4711' }).waitFor();
+  await page.locator('.tagging').waitFor({ state: 'detached' });
+  await run.shot(page, 'tag-point');
+  const { tags } = await get('/v1/tags');
+  const { id } = tags.find(({ why }) => why === 'e2e permit 4711');
+  await go(page, `#/reservations?pattern=${encodeURIComponent(`tag ${id}`)}`);
+  await page.locator('.tenure', { hasText: 'e2e permit 4711' }).waitFor();
+  await run.shot(page, 'tag-list');
+  await page.locator('.tenure button', { hasText: 'Lift…' }).click();
+  await page.locator('.tenure [role=alertdialog]', { hasText: 'Is everybody clear' }).waitFor();
+  await page.click('#end');
+  await page.locator('.tenure').waitFor({ state: 'detached' });
+  assert((await get('/v1/tags')).tags.every((tag) => tag.id !== id), 'the tag is there');
+});
+
 await run.test('where a device is commanded, it says who has it', async () => {
   const device = subject.online.find((topic) => subject.breaker.startsWith(`${topic}/`));
   await post('/v1/reservations', { task: 'e2e peak', requester: 'optimizer', priority: 'LOW', slots: [{ device, for: '30m' }], lease: 'none' });

@@ -31,6 +31,7 @@ class Node {
   cluster = null;
   reservations = [];
   overrides = [];
+  tags = [];
   history = { state: 'ok', detail: null };
   started = Date.now() - 7_432_000;
   updates = 0;
@@ -313,7 +314,7 @@ async function command(node, body) {
   }
 }
 
-/** Reservations and overrides, without a check: none has a holder before its time. */
+/** Reservations, overrides and tags, without a check: none has a holder before its time. */
 function control(node, path, body) {
   const holds = (end, named) => (named ? Date.now() + Number(named.slice(0, -1)) * 6e4 : Date.parse(end));
   const done = { result: 'SUCCESS', status: 'success', info: '', data: {} };
@@ -322,8 +323,12 @@ function control(node, path, body) {
     node.reservations.push({ task: body.task, requester: body.requester, priority: body.priority, slots, grace_end: null, lease_s: null, lease_end: null });
   } else if (path === '/v1/overrides') {
     node.overrides.push({ pattern: body.pattern, until: null, who: 'http 127.0.0.1' });
+  } else if (path === '/v1/tags') {
+    const tag = { id: node.tags.length + 1, ...body, owner: 'http', placed: iso(Date.now()) };
+    node.tags.push(tag);
+    return [200, { ...done, tag, commands_out: 0 }];
   } else {
-    const [before, key] = path === '/v1/overrides/off' ? ['overrides', 'pattern'] : ['reservations', 'task'];
+    const [before, key] = { '/v1/overrides/off': ['overrides', 'pattern'], '/v1/tags/lift': ['tags', 'id'] }[path] ?? ['reservations', 'task'];
     const left = node[before].filter((one) => one[key] !== body[key]);
     if (left.length === node[before].length) return [404, { result: 'FAILURE', info: 'TASK_ID_DOES_NOT_EXIST', data: {} }];
     node[before] = left;
@@ -342,6 +347,12 @@ function reserved(node, topic) {
 function overridden(node, topic) {
   const takes = (pattern) => topic === null || matches(pattern, topic) || matches(pattern, topic.slice(0, topic.lastIndexOf('/')));
   return { overrides: node.overrides.filter(({ pattern }) => takes(pattern)).map((one) => ({ ...one, may_end: node.may.command })), devices: [] };
+}
+
+/** The tags that hold for a topic. */
+function tagged(node, topic) {
+  const holds = (tag) => topic === null || `${topic}/`.startsWith(`${tag}/`);
+  return { tags: node.tags.filter((one) => holds(one.topic)).map((one) => ({ ...one, may_lift: node.may.command })) };
 }
 
 function trouble(node, body) {
@@ -407,6 +418,7 @@ function read(node, path, query) {
   if (path === '/v1/alarms/counts') return { configured: false, flood: false };
   if (path === '/v1/reservations') return reserved(node, query.get('topic'));
   if (path === '/v1/overrides') return overridden(node, query.get('topic'));
+  if (path === '/v1/tags') return tagged(node, query.get('topic'));
   if (path === '/v1/busiest') {
     const busy = node.devices.flatMap((d) => d.points.filter((p) => p.period > 0).map((p) => ({ topic: `${d.topic}/${p.name}`, updates_per_s: 1000 / p.period })));
     const topics = busy.sort((a, b) => b.updates_per_s - a.updates_per_s).slice(0, Number(query.get('limit') ?? 20));
@@ -477,7 +489,7 @@ async function handle(node, req, res) {
     if (path === '/logout') return logout(node, res);
     const body = JSON.parse(Buffer.concat(chunks).toString());
     if (node.frozen && path !== '/mock') return;
-    const [status, out] = path === '/mock' ? trouble(node, body) : path.startsWith('/v1/history/edits') ? edit(node, path, body) : /^\/v1\/(reserv|overr)/.test(path) ? control(node, path, body) : await command(node, body);
+    const [status, out] = path === '/mock' ? trouble(node, body) : path.startsWith('/v1/history/edits') ? edit(node, path, body) : /^\/v1\/(reserv|overr|tags)/.test(path) ? control(node, path, body) : await command(node, body);
     return answer(res, status, out);
   }
   if (node.frozen) return;

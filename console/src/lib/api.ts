@@ -277,6 +277,18 @@ export interface Override {
   may_end?: boolean;
 }
 
+/** What is not to be operated, and why. */
+export interface Tag {
+  id: number;
+  topic: string;
+  kind: 'hold' | 'do_not_operate' | 'note';
+  why: string;
+  owner: string;
+  placed: string;
+  /** Whether who is logged in may lift it, where it was asked for. */
+  may_lift?: boolean;
+}
+
 export interface AuditEntry {
   id: number | string;
   time: string;
@@ -424,7 +436,9 @@ export const api = {
   overrides: async (topic?: string, rights?: string) =>
     (await get<{ overrides: Override[] }>('/v1/overrides', { topic, rights }, POLL_MS_MAX)).overrides,
 
-  /** Ends a reservation or an override; why not, where that failed. */
+  tags: async (topic?: string, rights?: string) => (await get<{ tags: Tag[] }>('/v1/tags', { topic, rights }, POLL_MS_MAX)).tags,
+
+  /** Ends a reservation or an override, places or lifts a tag; why not, where that failed. */
   async end(path: string, body: object): Promise<string> {
     const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_MS_MAX) };
     const said = (await (await reach(path, init)).json()) as Record<string, string>;

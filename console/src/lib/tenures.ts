@@ -1,31 +1,37 @@
-// Who has which devices: reservations and overrides as rows and sentences.
+// Who has which devices: tags, reservations and overrides as rows and sentences.
 
-import type { Override, Reservation } from './api';
+import type { Override, Reservation, Tag } from './api';
 import { ageText } from './format';
 
 export interface Tenure {
   id: string;
-  /** The device, or the pattern of an override. */
+  /** The device, the topic of a tag, or the pattern of an override. */
   what: string;
-  /** An override is on; its holder has the device; its time has come and another has the device; its time comes. */
-  state: 'override' | 'held' | 'waits' | 'later';
-  /** Empty of an override. */
+  /** A tag; an override is on; its holder has the device; its time has come and another has the device; its time comes. */
+  state: Tag['kind'] | 'override' | 'held' | 'waits' | 'later';
+  /** Of a reservation its name, of a tag why; empty of an override. */
   task: string;
+  /** The number of a tag. */
+  tag?: number;
   who: string;
   priority: string;
   from: number;
-  /** Infinite where it has to be set off. */
+  /** Infinite where it has to be set off or lifted. */
   until: number;
 }
 
 const natural = new Intl.Collator('en', { numeric: true });
-const RANK = { override: 0, held: 1, waits: 2, later: 3 };
+const RANK = { do_not_operate: 0, hold: 0, override: 1, held: 2, waits: 2, later: 2, note: 2 };
+const STEP = { held: 0, waits: 1, later: 2 } as Record<string, number>;
 
-/** Overrides, and then what is reserved from now on, by device and time; of both what a text selects. */
-export function tenures(reservations: readonly Reservation[], overrides: readonly Override[], now: number, text = ''): Tenure[] {
+/** Tags that forbid, overrides, and then what is reserved from now on, by device and time; of all what a text selects. */
+export function tenures(reservations: readonly Reservation[], overrides: readonly Override[], tags: readonly Tag[], now: number, text = ''): Tenure[] {
   const rows: Tenure[] = overrides.map(({ pattern, until, who }) => ({
     id: `override-${pattern}`, what: pattern, state: 'override', task: '', who, priority: '', from: now, until: until === null ? Infinity : Date.parse(until),
   }));
+  for (const { id, topic, kind, why, owner, placed } of tags) {
+    rows.push({ id: `tag-${id}`, what: topic, state: kind, task: why, tag: id, who: owner, priority: '', from: Date.parse(placed), until: Infinity });
+  }
   for (const { task, requester, priority, slots } of reservations) {
     for (const { device, start, end, current } of slots) {
       const [from, until] = [Date.parse(start), Date.parse(end)];
@@ -36,18 +42,24 @@ export function tenures(reservations: readonly Reservation[], overrides: readonl
   const words = text.toLowerCase().split(/\s+/);
   return rows
     .filter((row) => words.every((word) => `${row.what} ${row.task} ${row.who} ${row.priority} ${row.state}`.toLowerCase().includes(word)))
-    .sort((a, b) => Number(a.state !== 'override') - Number(b.state !== 'override') || natural.compare(a.what, b.what) || RANK[a.state] - RANK[b.state] || a.from - b.from);
+    .sort((a, b) => RANK[a.state] - RANK[b.state] || natural.compare(a.what, b.what) || (STEP[a.state] ?? 0) - (STEP[b.state] ?? 0) || a.from - b.from);
 }
 
 /** How long it lasts yet, or when it comes. */
-export function lastsText({ state, from, until }: Tenure, now: number): string {
+export function lastsText({ state, from, until, tag }: Tenure, now: number): string {
+  if (tag) return `for ${ageText(now - from)}`;
   if (until === Infinity) return 'until it is set off';
   return state === 'later' ? `in ${ageText(from - now)} for ${ageText(until - from)}` : `${ageText(until - now)} left`;
 }
 
-const WORDS = { override: 'Override', held: 'Reserved', waits: 'Waits', later: 'Reserved later' };
+/** States of which programs and people must know before they command. */
+export const isBlocked = (state: Tenure['state']) => RANK[state] < 2;
+
+/** The words of a state. */
+export const WORDS = { do_not_operate: 'Do not operate', hold: 'Hold', note: 'Note', override: 'Override', held: 'Reserved', waits: 'Waits', later: 'Reserved later' };
 
 /** A row as a sentence of its device. */
 export function tenureText(row: Tenure, now: number): string {
+  if (row.tag) return `${WORDS[row.state]}: ${row.task} (tag ${row.tag} of ${row.who} on ${row.what}, ${lastsText(row, now)})`;
   return `${WORDS[row.state]}${row.task ? ` for ${row.task}` : ` ${row.what}`} by ${row.who}, ${lastsText(row, now)}`;
 }

@@ -47,6 +47,10 @@ pub enum Phase {
     OverrideOn,
     /// A pattern was set off, or its time is over.
     OverrideOff,
+    /// A tag was placed.
+    TagPlaced,
+    /// A tag was lifted.
+    TagLifted,
 }
 
 impl Phase {
@@ -86,6 +90,8 @@ impl Phase {
             Self::LeaseExpired => "lease_expired",
             Self::OverrideOn => "override_on",
             Self::OverrideOff => "override_off",
+            Self::TagPlaced => "tag_placed",
+            Self::TagLifted => "tag_lifted",
         }
     }
 }

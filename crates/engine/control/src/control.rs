@@ -324,6 +324,12 @@ impl Control {
         self.devices.get(&device).is_some_and(|device| device.is_online)
     }
 
+    /// The points of the commands that are out at devices.
+    pub(crate) fn out(&self) -> impl Iterator<Item = &ControlPoint> {
+        let out = self.devices.values().filter_map(|device| self.pending.get(&device.out?));
+        out.map(|pending| &*pending.point)
+    }
+
     /// Whether a command for a point is under way.
     pub(crate) fn is_busy(&self, point: (DeviceId, PointId)) -> bool {
         self.busy.contains_key(&point)
@@ -427,18 +433,6 @@ impl Control {
     const fn count(&mut self, phase: Phase) {
         let counts = &mut self.counts;
         match phase {
-            // Counted where they happen.
-            Phase::Requested | Phase::Refused | Phase::Sent => {}
-            // Of no request.
-            Phase::Confirmed
-            | Phase::Unconfirmed
-            | Phase::Reserved
-            | Phase::Preempted
-            | Phase::ReservationEnded
-            | Phase::HolderGone
-            | Phase::LeaseExpired
-            | Phase::OverrideOn
-            | Phase::OverrideOff => {}
             Phase::Succeeded => counts.succeeded += 1,
             Phase::Failed => counts.failed += 1,
             Phase::Dropped => counts.dropped += 1,
@@ -446,6 +440,8 @@ impl Control {
             Phase::Lost => counts.lost += 1,
             Phase::Late => counts.late += 1,
             Phase::Unanswered => counts.unanswered += 1,
+            // Counted where they happen, or of no request.
+            _ => {}
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::pattern::Pattern;
 use crate::schedule::{Owner, TaskRecord};
+use crate::tags::TagRecord;
 use alloc::sync::Arc;
 use tieline_core::{Timestamp, Topic, Value};
 
@@ -28,6 +29,13 @@ pub enum Entry {
     OverrideEnded {
         /// The pattern.
         pattern: Pattern,
+    },
+    /// A tag was placed.
+    Tag(TagRecord),
+    /// A tag was lifted.
+    TagLifted {
+        /// Its number.
+        id: u64,
     },
 }
 

@@ -21,8 +21,8 @@
 //!
 //! # Who may command
 //!
-//! [`Coordinator`] joins [`Control`] with reservations ([`Schedule`]), overrides ([`Overrides`]) and rules of points
-//! ([`PointRules`]). It takes a [`Batch`] of many points. Whether a command is allowed is checked when it is asked for, and
+//! [`Coordinator`] joins [`Control`] with reservations ([`Schedule`]), overrides ([`Overrides`]), tags ([`Tags`]) and rules
+//! of points ([`PointRules`]). It takes a [`Batch`] of many points. Whether a command is allowed is checked when it is asked for, and
 //! again at the moment when it is sent. A point that is set under a reservation is held: when the slot ends, is cancelled
 //! or is pre-empted, or its holder ends ([`Coordinator::handle_holder_gone`]), it is reverted until the device has accepted
 //! it and, where its rules say so, a reading has shown it. A command of the next holder for the point cancels the revert.
@@ -44,6 +44,7 @@
 //! | `timeout` | no result in time |
 //! | `reserved`, `not_reserved` | another holder has the device; a reservation is required, and there is none |
 //! | `override` | an override is on |
+//! | `tagged` | a tag forbids it |
 //! | `interlock` | another point does not have the required value, or its quality is not good |
 //! | `too_often`, `too_fast`, `step_too_large`, `unknown_value` | the limits of change of the point |
 //! | `not_revertible` | no value is known that a revert would restore |
@@ -117,6 +118,7 @@ mod refusals;
 mod request;
 mod rules;
 mod schedule;
+mod tags;
 
 pub use audit::{AuditRecord, Phase};
 pub use batch::{Action, Answer, Batch, BatchDone, BatchEntry, BatchEvent, DryRun, PointOutcome, WouldSend};
@@ -133,6 +135,7 @@ pub use schedule::{
     Announcement, CLOCK_SLACK, NewSchedule, Owner, Priority, RequestType, Schedule, ScheduleData, ScheduleEvent,
     ScheduleLimits, ScheduleResult, Slot, SlotRequest, TaskRecord,
 };
+pub use tags::{NewTag, TagKind, TagRecord, Tags};
 
 #[cfg(test)]
 mod model;

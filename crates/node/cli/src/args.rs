@@ -11,6 +11,7 @@ use crate::bench::args::BenchVerb;
 use crate::context::args::ContextVerb;
 pub use crate::control::args::{CommandArgs, Mode};
 use crate::control::args::{OverrideVerb, ReleaseArgs, RenewArgs, ReservationsArgs, ReserveArgs, RevertArgs, SetArgs};
+use crate::control::tags::TagVerb;
 use crate::delta::DeltaVerb;
 use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;
@@ -136,6 +137,9 @@ pub enum Verb {
     /// Block the commands of all programs to devices or points, by a pattern
     #[command(subcommand)]
     Override(OverrideVerb),
+    /// Tags on devices and points: hold, do not operate, note
+    #[command(subcommand)]
+    Tag(TagVerb),
     /// Make a node reload its configuration: devices, point lists, views
     Reload(NodeArgs),
     /// Topics derived from topics

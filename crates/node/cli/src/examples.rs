@@ -266,6 +266,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("override off", &["tieline override off 'site/ahu1'", "tieline override off --all"]),
     ("override list", &["tieline override list"]),
+    (
+        "tag place",
+        &[
+            "tieline tag place site/relay do-not-operate --why 'work on feeder 3, permit 4711'",
+            "tieline tag place site/ahu1/fan hold --why 'balancing until Friday'",
+        ],
+    ),
+    ("tag lift", &["tieline tag lift 7"]),
+    ("tag list", &["tieline tag list", "tieline tag list site/relay/breaker"]),
     ("reload", &["tieline reload", "tieline reload --json"]),
     ("views check", &["tieline views check --config plant.toml"]),
     (

@@ -117,6 +117,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Renew(args) => control::renew(&args),
         Verb::Release(args) => control::release(&args),
         Verb::Override(verb) => control::override_verb(&verb),
+        Verb::Tag(verb) => control::tags::tag(&verb),
         Verb::Views(verb) => views::views(&verb),
         Verb::Rules(verb) => rules::rules(&verb),
         Verb::Reload(args) => reload::reload(&args),

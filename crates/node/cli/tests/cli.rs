@@ -76,9 +76,12 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 68] = [
+const VERBS: [&[&str]; 71] = [
     &["run"],
     &["config", "default"],
+    &["tag", "place"],
+    &["tag", "lift"],
+    &["tag", "list"],
     &["config", "check"],
     &["discover", "modbus"],
     &["discover", "sunspec"],

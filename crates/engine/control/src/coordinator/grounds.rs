@@ -5,6 +5,7 @@ use crate::ControlPoint;
 use crate::overrides::Overrides;
 use crate::rules::{Commanded, Known, PointRules, ReadBack, RevertTo};
 use crate::schedule::{Owner, Schedule};
+use crate::tags::Tags;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -16,6 +17,7 @@ use tieline_core::{DeviceId, Instant, Now, Point, Refusal, Topic, Validity, Valu
 pub(super) struct Grounds {
     pub(super) schedule: Schedule,
     pub(super) overrides: Overrides,
+    pub(super) tags: Tags,
     pub(super) devices: HashMap<DeviceId, Topic>,
     pub(super) device_ids: HashMap<Topic, DeviceId>,
     pub(super) rules: HashMap<Key, Arc<PointRules>>,
@@ -45,7 +47,7 @@ impl Grounds {
         self.schedule.holder(now, self.device_topic(point)).map(|(owner, _)| owner)
     }
 
-    /// Whether a requester may command a point, by the schedule and by overrides.
+    /// Whether a requester may command a point, by tags, overrides and the schedule.
     pub(super) fn check_hands(
         &self,
         now: Now,
@@ -54,6 +56,7 @@ impl Grounds {
         point: &ControlPoint,
     ) -> Result<(), Refusal> {
         let device = self.device_topic(point);
+        self.tags.check(device, &point.topic, Some(requester))?;
         self.check_override(device, kind, point)?;
         // As VOLTTRON's actuator says it.
         let caller = || match kind {
@@ -79,7 +82,14 @@ impl Grounds {
         }
     }
 
-    pub(super) fn check_override(&self, device: &str, kind: JobKind, point: &ControlPoint) -> Result<(), Refusal> {
+    /// Whether the node may revert a point whose holder's time is over. A failsafe revert is one of an override itself.
+    pub(super) fn check_revert(&self, point: &ControlPoint, is_failsafe: bool) -> Result<(), Refusal> {
+        let device = self.device_topic(point);
+        self.tags.check(device, &point.topic, None)?;
+        if is_failsafe { Ok(()) } else { self.check_override(device, JobKind::EndOfHold, point) }
+    }
+
+    fn check_override(&self, device: &str, kind: JobKind, point: &ControlPoint) -> Result<(), Refusal> {
         let Some(pattern) = self.overrides.of(device, &point.topic) else { return Ok(()) };
         let pattern = pattern.as_str();
         let verb = if kind == JobKind::Set { "set" } else { "revert" };
@@ -104,11 +114,7 @@ impl Grounds {
     /// Whether a job may be sent at this moment.
     pub(super) fn check_job(&self, now: Now, id: JobId, job: &Job, is_failsafe: bool) -> Result<(), Refusal> {
         if job.kind == JobKind::EndOfHold {
-            return if is_failsafe {
-                Ok(())
-            } else {
-                self.check_override(self.device_topic(&job.point), job.kind, &job.point)
-            };
+            return self.check_revert(&job.point, is_failsafe);
         }
         if self.gone.get(&job.requester).is_some_and(|later| id < *later) {
             return Err(holder_gone(&job.requester));

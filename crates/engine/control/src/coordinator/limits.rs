@@ -23,6 +23,8 @@ pub struct CoordinatorLimits {
     pub holds_max: usize,
     /// Overrides.
     pub overrides_max: usize,
+    /// Tags.
+    pub tags_max: usize,
     /// Entries that wait to be written down; a batch is refused while there are more.
     pub entries_max: usize,
     /// How long a reading may take to confirm a command of a point whose rules do not say.
@@ -46,6 +48,7 @@ impl Default for CoordinatorLimits {
             device_jobs_max: 16_384,
             holds_max: 262_144,
             overrides_max: 256,
+            tags_max: 4_096,
             entries_max: 524_288,
             confirm_within: Duration::from_secs(5),
             retry_first: Duration::from_secs(1),
@@ -64,6 +67,8 @@ pub struct CoordinatorStats {
     pub tasks: usize,
     /// Overrides.
     pub overrides: usize,
+    /// Tags.
+    pub tags: usize,
     /// Points of batches that are not answered, and reverts under way.
     pub jobs: usize,
     /// Points that are held or to be reverted.

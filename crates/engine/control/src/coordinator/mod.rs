@@ -1,4 +1,4 @@
-//! Joins the commands with who may give them: reservations, overrides, rules of points, reverts and confirmations.
+//! Joins the commands with who may give them: reservations, overrides, tags, rules of points, reverts and confirmations.
 
 mod batches;
 mod grounds;
@@ -9,6 +9,7 @@ mod outcomes;
 mod replace;
 mod restart;
 mod reverts;
+mod tags;
 mod tenure;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use crate::batch::BatchEvent;
 use crate::overrides::Overrides;
 use crate::rules::PointRules;
 use crate::schedule::{Announcement, Schedule, ScheduleEvent};
+use crate::tags::Tags;
 use crate::{AuditRecord, CommandId, Control, ControlPoint, Dispatch, Entry, PointError};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -68,6 +70,7 @@ impl Coordinator {
         let grounds = Grounds {
             schedule: Schedule::new(limits.schedule),
             overrides: Overrides::default(),
+            tags: Tags::default(),
             devices: HashMap::new(),
             device_ids: HashMap::new(),
             rules: HashMap::new(),
@@ -277,6 +280,7 @@ impl Coordinator {
             control: self.control.stats(),
             tasks: self.grounds.schedule.len(),
             overrides: self.grounds.overrides.len(),
+            tags: self.grounds.tags.len(),
             jobs: self.jobs.len(),
             holds: self.holds.len(),
             ..self.counts
@@ -303,6 +307,7 @@ impl Coordinator {
         let grounds = &mut self.grounds;
         self.entries.extend(core::iter::from_fn(|| grounds.schedule.poll_entry()));
         self.entries.extend(core::iter::from_fn(|| grounds.overrides.poll_entry()));
+        self.entries.extend(core::iter::from_fn(|| grounds.tags.poll_entry()));
         was_any
     }
 }

@@ -4,7 +4,7 @@ use super::Coordinator;
 use super::job::{Hold, HoldState};
 use crate::pattern::Pattern;
 use crate::schedule::{Owner, TaskRecord};
-use crate::{Entry, HoldRecord, OverrideRecord};
+use crate::{Entry, HoldRecord, OverrideRecord, TagRecord};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -16,7 +16,8 @@ impl Coordinator {
     pub fn snapshot(&self) -> Vec<Entry> {
         let tasks = self.grounds.schedule.tasks().map(Entry::Task);
         let holds = self.holds.keys().filter_map(|key| self.hold_record(*key)).map(Entry::Held);
-        tasks.chain(holds).chain(self.grounds.overrides.patterns().map(Entry::Override)).collect()
+        let overrides = self.grounds.overrides.patterns().map(Entry::Override);
+        tasks.chain(holds).chain(overrides).chain(self.grounds.tags.snapshot()).collect()
     }
 
     /// Takes the entries of the life before, in their order, once all points and rules are there and before anything else.
@@ -28,6 +29,7 @@ impl Coordinator {
         let mut tasks = BTreeMap::<Arc<str>, TaskRecord>::new();
         let mut holds = BTreeMap::<Topic, HoldRecord>::new();
         let mut overrides = BTreeMap::<Pattern, OverrideRecord>::new();
+        let (mut tags, mut last_tag) = (BTreeMap::<u64, TagRecord>::new(), 0);
         for entry in entries {
             match entry {
                 Entry::Task(record) => drop(tasks.insert(record.owner.task.clone(), record)),
@@ -36,6 +38,11 @@ impl Coordinator {
                 Entry::Released { topic } => drop(holds.remove(&topic)),
                 Entry::Override(record) => drop(overrides.insert(record.pattern.clone(), record)),
                 Entry::OverrideEnded { pattern } => drop(overrides.remove(&pattern)),
+                Entry::Tag(record) => drop(tags.insert(record.id, record)),
+                Entry::TagLifted { id } => {
+                    last_tag = last_tag.max(id);
+                    tags.remove(&id);
+                }
             }
         }
         let mut tasks: Vec<TaskRecord> = tasks.into_values().collect();
@@ -47,6 +54,7 @@ impl Coordinator {
         for record in overrides.into_values() {
             self.grounds.overrides.restore(now, record);
         }
+        self.grounds.tags.restore(tags.into_values(), last_tag);
         for record in holds.into_values() {
             self.restore_hold(record);
         }

@@ -139,10 +139,8 @@ impl Coordinator {
         if hold.state != HoldState::Queued {
             return;
         }
-        let device = self.grounds.device_topic(point);
-        let is_overridden =
-            !hold.is_failsafe && self.grounds.check_override(device, JobKind::EndOfHold, point).is_err();
-        if is_overridden || !self.control.is_online(key.0) {
+        let is_forbidden = self.grounds.check_revert(point, hold.is_failsafe).is_err();
+        if is_forbidden || !self.control.is_online(key.0) {
             return self.block(key);
         }
         let commanded = self.grounds.commanded.get(&key);
@@ -251,7 +249,7 @@ impl Coordinator {
         self.requeue(now, blocked);
     }
 
-    /// An override has ended: reverts that waited for it go on.
+    /// An override has ended, or a tag was lifted: reverts that waited for it go on.
     pub(super) fn unblock_all(&mut self, now: Now) {
         let is_blocked = |(_, hold): &(&Key, &Hold)| hold.state == HoldState::Blocked;
         let blocked: Vec<Key> = self.holds.iter().filter(is_blocked).map(|(key, _)| *key).collect();

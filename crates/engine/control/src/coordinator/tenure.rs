@@ -310,7 +310,7 @@ impl Coordinator {
     }
 
     /// Writes down what is of no command.
-    fn note_of(&mut self, now: Now, phase: Phase, who: &Arc<str>, device: &str, name: &str, detail: &str) {
+    pub(super) fn note_of(&mut self, now: Now, phase: Phase, who: &Arc<str>, device: &str, name: &str, detail: &str) {
         let topic = Topic::new(device).or_else(|_| Topic::new("$control"));
         let Ok(topic) = topic else { return };
         let value = crate::point::shown(&tieline_core::Value::from(name)).into_boxed_str();

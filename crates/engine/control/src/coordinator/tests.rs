@@ -641,3 +641,73 @@ fn a_device_of_another_number_keeps_what_its_topic_is_held_for() {
     c.replace_points(at(10_001), gone).unwrap();
     assert_eq!((c.stats().control.points, c.stats().holds), (0, 0));
 }
+
+fn tag(topic_name: &str, kind: TagKind) -> NewTag {
+    NewTag { topic: topic(topic_name), kind, why: "fuse".into(), owner: "anna".into(), who: "http anna".into() }
+}
+
+/// A hold lets its owner command, nobody commands where it says do not operate, and a note forbids nothing.
+#[test]
+fn a_tag_forbids_commands_of_what_it_is_on() {
+    let all = |kind, place: &str| {
+        let mut c = coordinator(2, CoordinatorLimits::default());
+        c.place_tag(at(0), &tag(place, kind)).unwrap();
+        let would = |who: &str, name: &str| {
+            let found = c.dry_run(at(1), &batch(1, who, false, vec![set(name, 1.0)]));
+            found[0].as_ref().map_or_else(|refusal| refusal.reason, |_| "sent")
+        };
+        [would("anna", "d0/p0"), would("bert", "d0/p0"), would("bert", "d0/p1"), would("bert", "d1/p0")]
+    };
+    let (sent, no) = ("sent", "tagged");
+    assert_eq!(all(TagKind::Hold, "d0"), [sent, no, no, sent]);
+    assert_eq!(all(TagKind::Hold, "d0/p0"), [sent, no, sent, sent]);
+    assert_eq!(all(TagKind::DoNotOperate, "d0"), [no, no, no, sent]);
+    assert_eq!(all(TagKind::DoNotOperate, "d0/p1"), [sent, sent, no, sent]);
+    assert_eq!(all(TagKind::DoNotOperate, "d"), [sent; 4]);
+    assert_eq!(all(TagKind::Note, "d0"), [sent; 4]);
+}
+
+/// A revert that comes due waits for the tag, in spite of an override that would revert it; the tag outlives a restart.
+#[test]
+fn a_revert_waits_until_the_tag_is_lifted() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+    reserve(&mut c, at(0), "bert", "d0", 1_000);
+    c.handle_batch(at(1), batch(1, "bert", false, vec![set("d0/p0", 6.0), set("d0/p1", 7.0)])).unwrap();
+    let out = send(&mut c, at(1));
+    let placed = c.place_tag(at(2), &tag("d0", TagKind::DoNotOperate)).unwrap();
+    assert_eq!((c.commands_out(&topic("d0")), c.commands_out(&topic("d")), placed.id), (1, 0, 1));
+    c.handle_outcome(at(3), DeviceId(0), out[0].command_id, Ok(()));
+    assert_eq!(accept(&mut c, at(3)), [""; 0]);
+    let mut told = answers(&mut c);
+    told.sort();
+    assert_eq!(told, ["0 accepted", "1 refused tagged", "done 1"]);
+    assert_eq!(accept(&mut c, at(5_000)), [""; 0]);
+    let asked = NewOverride {
+        pattern: "d0".parse().unwrap(),
+        duration: Some(Duration::from_secs(1)),
+        failsafe_revert: true,
+        staggered_revert: false,
+        who: "carl".into(),
+    };
+    c.set_override_on(at(6_000), &asked).unwrap();
+    assert_eq!(accept(&mut c, at(6_000)), [""; 0]);
+    let kept = c.snapshot();
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+    c.restore(at(8_000), kept);
+    assert_eq!((c.stats().tags, accept(&mut c, at(9_000))), (1, vec![]));
+    assert_eq!(c.lift_tag(at(9_000), 7, &"anna".into()).unwrap_err().reason, "unknown_tag");
+    assert_eq!(c.lift_tag(at(9_000), 1, &"anna".into()).unwrap(), placed);
+    assert_eq!(accept(&mut c, at(9_001)), ["d0/p0 0"]);
+    // Its number is not used again, after a restart neither.
+    let kept = c.snapshot();
+    let mut c = coordinator(1, CoordinatorLimits { tags_max: 1, ..CoordinatorLimits::default() });
+    c.restore(at(9_002), kept);
+    assert_eq!(c.place_tag(at(9_003), &tag("d0", TagKind::Note)).unwrap().id, 2);
+    assert_eq!(c.place_tag(at(9_003), &tag("d0", TagKind::Note)).unwrap_err().reason, "queue_full");
+    c.put_tag_back(at(9_004), placed, &"node".into());
+    assert_eq!(c.tags().of("d0/p1").map(|tag| tag.id).collect::<Vec<_>>(), [2, 1]);
+    let phases: Vec<Phase> = core::iter::from_fn(|| c.poll_audit()).map(|record| record.phase).collect();
+    assert_eq!(phases, [Phase::TagPlaced; 2]);
+}

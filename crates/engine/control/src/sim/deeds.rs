@@ -179,6 +179,34 @@ impl World {
         self.coordinator.set_override_off(self.now, &pattern.parse().unwrap(), &"operator".into()).unwrap();
     }
 
+    pub(super) fn tag(&mut self) {
+        let device = self.some_device();
+        let point = self.random.below(POINTS as u64);
+        let topic = ["site".into(), name(device), format!("{}/p{point}", name(device))];
+        let topic = topic[self.random.below(3) as usize].clone();
+        let kind = TagKind::ALL[self.random.below(3) as usize];
+        let owner = self.some_agent();
+        let asked = NewTag {
+            topic: Topic::new(&topic).unwrap(),
+            kind,
+            why: "work".into(),
+            owner: owner.as_str().into(),
+            who: "operator".into(),
+        };
+        let record = self.coordinator.place_tag(self.now, &asked).unwrap();
+        self.say(|| format!("{record:?}"));
+        self.counters.tags += 1;
+        assert!(self.tags.insert(record.id, (kind, owner, topic)).is_none(), "a number was used twice");
+    }
+
+    pub(super) fn lift(&mut self) {
+        let at = self.random.below(self.tags.len().max(1) as u64) as usize;
+        let Some(id) = self.tags.keys().nth(at).copied() else { return };
+        self.say(|| format!("lift tag {id}"));
+        self.tags.remove(&id);
+        self.coordinator.lift_tag(self.now, id, &"operator".into()).unwrap();
+    }
+
     pub(super) fn jump(&mut self) {
         let seconds = [-90, -3, -1, 2, 20][self.random.below(5) as usize];
         self.say(|| format!("the clock jumps by {seconds} s"));
@@ -226,6 +254,8 @@ impl World {
         self.coordinator.restore(self.now, entries);
         self.durable = self.coordinator.snapshot();
         self.oracle.restart(self.now);
+        let tags: Vec<u64> = self.coordinator.tags().all().map(|tag| tag.id).collect();
+        assert_eq!(tags, self.tags.keys().copied().collect::<Vec<u64>>(), "tags after a restart");
         let now = self.now;
         self.overrides.retain(|_, end| end.is_none_or(|end| end > now.mono));
         // Ends are kept on the wall clock.

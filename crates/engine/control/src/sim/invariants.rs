@@ -16,6 +16,8 @@
 //!
 //! What a requester asked for is not sent once its lease ran out, or it has ended. Which tasks there are, both schedules say alike.
 //!
+//! A command that a tag forbids is never sent, nor a revert while a point has one that forbids commands.
+//!
 //! # No point is left commanded
 //!
 //! When all holders have ended and the devices are well, all points are as they were, but for those that somebody without
@@ -69,6 +71,15 @@ impl World {
         self.overrides.keys().any(|pattern| pattern.parse::<Pattern>().unwrap().matches(&name(device)))
     }
 
+    /// Whether a tag forbids a command of an agent, or without one a revert by the node.
+    fn is_tagged(&self, device: usize, point: usize, who: Option<&str>) -> bool {
+        let point = format!("{}/p{point}/", name(device));
+        self.tags.values().any(|(kind, owner, topic)| {
+            let holds = point.starts_with(&format!("{topic}/"));
+            holds && (*kind == TagKind::DoNotOperate || *kind == TagKind::Hold && who != Some(owner.as_str()))
+        })
+    }
+
     /// A command goes to a device; `who` is of its record in the audit log.
     pub(super) fn check_sent(&mut self, device: usize, point: usize, dispatch: &Dispatch, who: &str) {
         let holder = self.oracle.holder(self.now, device).cloned();
@@ -87,6 +98,7 @@ impl World {
         let tenure = self.tenures[device].1;
         let is_failsafe = self.failsafe.contains(&key);
         assert!(point != KEPT, "a point is reverted that is to stay");
+        assert!(!self.is_tagged(device, point, None), "reverted in spite of a tag");
         assert!(!self.is_overridden(device) || is_failsafe, "reverted in spite of an override");
         if let Some(last) = self.last.get(&key).filter(|_| !is_failsafe) {
             if last.agent.is_none() {
@@ -110,6 +122,7 @@ impl World {
     ) -> Last {
         self.counters.sent += 1;
         assert!(!self.is_overridden(device), "sent in spite of an override");
+        assert!(!self.is_tagged(device, point, Some(who)), "sent in spite of a tag");
         match holder {
             Some(holder) => assert_eq!(holder.requester, who, "two agents act"),
             None => assert!(!self.limits.is_reservation_required, "sent without a reservation"),
@@ -179,6 +192,7 @@ impl World {
                     PointOutcome::Refused(refusal) => {
                         self.counters.refused += 1;
                         self.counters.changed += u64::from(refusal.reason == "point_changed");
+                        self.counters.tagged += u64::from(refusal.reason == "tagged");
                     }
                     PointOutcome::Unknown(_) => self.counters.unknown += 1,
                     PointOutcome::Accepted { .. } | PointOutcome::Unconfirmed { .. } => {}
@@ -200,6 +214,9 @@ impl World {
         }
         self.coordinator.clear_overrides(self.now, &"operator".into());
         self.overrides.clear();
+        while !self.tags.is_empty() {
+            self.lift();
+        }
         for agent in 0..AGENTS {
             let agent = format!("agent{agent}");
             self.coordinator.handle_holder_gone(self.now, &Arc::from(&*agent));

@@ -41,6 +41,8 @@ struct Counters {
     restarts: u64,
     jumps: u64,
     overrides: u64,
+    tags: u64,
+    tagged: u64,
     confirmed: u64,
     refused: u64,
     unknown: u64,
@@ -60,6 +62,8 @@ impl AddAssign for Counters {
         self.restarts += other.restarts;
         self.jumps += other.jumps;
         self.overrides += other.overrides;
+        self.tags += other.tags;
+        self.tagged += other.tagged;
         self.confirmed += other.confirmed;
         self.refused += other.refused;
         self.unknown += other.unknown;
@@ -86,10 +90,10 @@ fn two_agents_never_act_and_no_point_is_left_commanded() {
         return;
     }
     let Counters { reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, .. } = total;
-    let Counters { reloads, changed, expired, .. } = total;
+    let Counters { reloads, changed, expired, tags, tagged, .. } = total;
     let all = [
         reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, reloads, changed,
-        expired,
+        expired, tags, tagged,
     ];
     assert!(all.iter().all(|count| *count > seeds / 20), "{total:?}");
 }

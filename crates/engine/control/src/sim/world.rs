@@ -60,6 +60,8 @@ pub(super) struct World {
     /// What each agent asked for up to here is not sent any more: it has ended, or was silent for too long.
     pub(super) silent: BTreeMap<String, u64>,
     pub(super) overrides: BTreeMap<String, Option<Instant>>,
+    /// The kind and the owner of each tag, and its topic.
+    pub(super) tags: BTreeMap<u64, (TagKind, String, String)>,
     pub(super) failsafe: BTreeSet<(usize, usize)>,
     pub(super) durable: Vec<Entry>,
     pub(super) next: u64,
@@ -120,6 +122,7 @@ impl World {
             open: BTreeMap::new(),
             silent: BTreeMap::new(),
             overrides: BTreeMap::new(),
+            tags: BTreeMap::new(),
             failsafe: BTreeSet::new(),
             durable: Vec::new(),
             next: 1,
@@ -149,7 +152,7 @@ impl World {
     }
 
     pub(super) fn step(&mut self) {
-        match self.random.below(28) {
+        match self.random.below(31) {
             0..=6 => self.request(),
             7 => self.cancel(),
             8..=16 => self.batch(),
@@ -166,6 +169,8 @@ impl World {
             24 => self.revert_request(),
             25 => self.reload(),
             26 => self.renew(),
+            28 => self.tag(),
+            29 | 30 => self.lift(),
             _ => {}
         }
         self.drain();

@@ -1,7 +1,8 @@
-//! Reservations, overrides, and calls for many points: `tieline reserve`, `reservations`, `renew`, `release`, `set`, `revert`
-//! and `override`.
+//! Reservations, overrides, tags, and calls for many points: `tieline reserve`, `reservations`, `renew`, `release`, `set`,
+//! `revert`, `override` and `tag`.
 
 pub mod args;
+pub mod tags;
 
 use crate::api::table::{self, Align, plain};
 use crate::args::{HttpArgs, Mode};

@@ -19,7 +19,7 @@ use tieline_mqtt::{Message, ReasonCode};
 /// Requests are published to topics that begin so.
 pub const REQUEST_PREFIX: &str = "$control/";
 
-const WORDS: &str = "no such request: expected reserve, renew, cancel, reservations, set, revert, get, override_on, override_off or overrides";
+const WORDS: &str = "no such request: expected reserve, renew, cancel, reservations, set, revert, get, override_on, override_off, overrides, tag_place, tag_lift or tags";
 
 impl ClientOwner {
     /// Who asks, where a client does.
@@ -61,7 +61,8 @@ impl ClientOwner {
                 return Taken::Done;
             }
         };
-        let rights = wanted.rights(&self.bus.borrow());
+        let own = self.asked_by(client, spoken_for).by.requester;
+        let rights = wanted.rights(&self.bus.borrow(), &own);
         for (verb, topic) in rights {
             if !self.may(client, now, spoken_for, verb, &topic) {
                 return Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());

@@ -95,7 +95,7 @@ impl Bus {
             let result = match done {
                 Done::Points(Ok(called)) => CallResult::of(&called),
                 Done::Points(Err(refusal)) => CallResult::refused(refusal),
-                Done::Command(_) | Done::Reservation(_) | Done::Override(_) => return,
+                Done::Command(_) | Done::Reservation(_) | Done::Override(_) | Done::Tag(_) => return,
             };
             answer(bus, result);
         });

@@ -74,6 +74,7 @@ mod sites;
 mod state;
 mod statistics;
 mod system_topics;
+mod tags;
 mod turn;
 pub mod upward;
 mod view;

@@ -294,7 +294,7 @@ impl Bus {
             Some(Err(refusal)) => return Ok(Judged::Answered(refusal_of(verb, refusal, None))),
             None => match self.wanted_of(verb, &json, body) {
                 Ok(wanted) => {
-                    let mut needed = wanted.rights(self);
+                    let mut needed = wanted.rights(self, "");
                     if matches!(verb, CallVerb::Renew | CallVerb::Cancel) && rights.commands < SiteCommands::Operate {
                         needed.push((Verb::Command, String::new()));
                     }

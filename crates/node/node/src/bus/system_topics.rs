@@ -149,6 +149,7 @@ impl Bus {
             ("lag/ms", lag.longest.as_millis().to_string()),
             ("control/reservations", control.tasks.to_string()),
             ("control/overrides", control.overrides.to_string()),
+            ("control/tags", control.tags.to_string()),
             ("control/held_points", control.holds.to_string()),
             ("locks/held", locks.held.to_string()),
             ("locks/waiting", locks.waiting.to_string()),

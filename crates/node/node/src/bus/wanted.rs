@@ -10,6 +10,7 @@ use crate::control::command::{CommandRequest, CommandResult};
 use crate::control::request::{
     CancelBody, GetBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody, RevertBody, SetBody,
 };
+use crate::control::tags::{LiftBody, TagBody, TagList, TagResult, is_owner};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tieline_access::Verb;
@@ -38,6 +39,12 @@ pub enum Wanted {
     Off(OffBody),
     /// All overrides.
     Overrides,
+    /// A tag.
+    Tag(TagBody),
+    /// Its end.
+    Lift(LiftBody),
+    /// All tags.
+    Tags,
 }
 
 impl Wanted {
@@ -56,6 +63,9 @@ impl Wanted {
             "override_on" => body(payload).map(Self::On).map_err(malformed),
             "override_off" => body(payload).map(Self::Off).map_err(malformed),
             "overrides" => Ok(Self::Overrides),
+            "tag_place" => body(payload).map(Self::Tag).map_err(malformed),
+            "tag_lift" => body(payload).map(Self::Lift).map_err(malformed),
+            "tags" => Ok(Self::Tags),
             _ => return None,
         })
     }
@@ -72,9 +82,9 @@ impl Wanted {
             Self::Renew(RenewBody { task, .. }) | Self::Cancel(CancelBody { task, .. }) => {
                 return Ok(if bus.devices_of(task).is_empty() { bus.upstreams().collect() } else { Vec::new() });
             }
-            Self::Command(_) | Self::Reservations | Self::On(_) | Self::Off(_) | Self::Overrides => {
-                return Ok(Vec::new());
-            }
+            Self::Command(_) | Self::Reservations => return Ok(Vec::new()),
+            Self::On(_) | Self::Off(_) | Self::Overrides => return Ok(Vec::new()),
+            Self::Tag(_) | Self::Lift(_) | Self::Tags => return Ok(Vec::new()),
         };
         let above = bus.controls_above(topics).map(|up| up.into_iter().collect());
         match (above, self) {
@@ -98,9 +108,13 @@ impl Wanted {
         }
     }
 
-    /// What the client must be allowed to do.
+    /// What the client must be allowed to do that asks as this holder.
     #[must_use]
-    pub fn rights(&self, bus: &Bus) -> Vec<(Verb, String)> {
+    pub fn rights(&self, bus: &Bus, own: &str) -> Vec<(Verb, String)> {
+        let below = |verb: Verb, topic: &str| {
+            let selected = bus.selected_below(topic).into_iter().map(|topic| topic.to_string());
+            selected.chain([topic.to_owned()]).map(|topic| (verb, topic)).collect()
+        };
         let admin = |topics: Vec<Topic>| topics.iter().map(|topic| (Verb::Admin, topic.to_string())).collect();
         match self {
             Self::Command(request) => vec![(Verb::Command, request.topic.to_string())],
@@ -116,8 +130,15 @@ impl Wanted {
                 let all = bus.commands().coordinator().overrides().patterns();
                 admin(all.flat_map(|record| bus.selected(record.pattern.as_str())).collect())
             }
+            Self::Tag(body) => below(Verb::Command, &body.topic),
+            Self::Lift(body) => match bus.tag_owner(body.id) {
+                Some((owner, topic)) if is_owner(own, &owner) => below(Verb::Command, &topic),
+                Some((_, topic)) => below(Verb::Admin, &topic),
+                None => Vec::new(),
+            },
             // What may not be read is left out.
-            Self::Renew(_) | Self::Cancel(_) | Self::Reservations | Self::Get(_) | Self::Overrides => Vec::new(),
+            Self::Renew(_) | Self::Cancel(_) | Self::Reservations | Self::Get(_) => Vec::new(),
+            Self::Overrides | Self::Tags => Vec::new(),
         }
     }
 
@@ -154,6 +175,13 @@ impl Wanted {
             Self::Overrides => {
                 let may_see = |topic: &str| may_see(bus, topic);
                 let shown = text(&OverrideList::of(bus.commands().coordinator(), None, may_see));
+                answer(bus, shown);
+            }
+            Self::Tag(body) => bus.place_tag(now, &body, &asked.by, answering::<TagResult>(answer)),
+            Self::Lift(body) => bus.lift_tag(now, &body, &asked.by, answering::<TagResult>(answer)),
+            Self::Tags => {
+                let may_see = |topic: &str| may_see(bus, topic);
+                let shown = text(&TagList::of(bus.commands().coordinator(), None, may_see));
                 answer(bus, shown);
             }
             Self::Get(body) => {

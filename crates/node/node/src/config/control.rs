@@ -1,10 +1,10 @@
-//! `[control]`: reservations, overrides, and calls for many points.
+//! `[control]`: reservations, overrides, tags, and calls for many points.
 
 use super::reader::{Document, Section};
 use super::settings::{
     CONTROL_ANNOUNCE_INTERVAL, CONTROL_CONFIRM_WITHIN, CONTROL_LEASE, CONTROL_OVERRIDES_MAX, CONTROL_POINTS_MAX,
     CONTROL_PREEMPT_GRACE, CONTROL_RESERVATION_REQUIRED, CONTROL_RESERVATIONS_MAX, CONTROL_RETURN_WITHIN,
-    CONTROL_SLOTS_MAX,
+    CONTROL_SLOTS_MAX, CONTROL_TAGS_MAX,
 };
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct CoordinationConfig {
     pub points_max: usize,
     /// Overrides.
     pub overrides_max: usize,
+    /// Tags.
+    pub tags_max: usize,
 }
 
 impl Default for CoordinationConfig {
@@ -46,6 +48,7 @@ impl Default for CoordinationConfig {
             slots_max: CONTROL_SLOTS_MAX.default_size(),
             points_max: CONTROL_POINTS_MAX.default_size(),
             overrides_max: CONTROL_OVERRIDES_MAX.default_size(),
+            tags_max: CONTROL_TAGS_MAX.default_size(),
         }
     }
 }
@@ -63,6 +66,7 @@ pub fn read_control(mut s: Section<'_>, doc: &mut Document<'_>) -> CoordinationC
         slots_max: CONTROL_SLOTS_MAX.read_size(&mut s, doc),
         points_max: CONTROL_POINTS_MAX.read_size(&mut s, doc),
         overrides_max: CONTROL_OVERRIDES_MAX.read_size(&mut s, doc),
+        tags_max: CONTROL_TAGS_MAX.read_size(&mut s, doc),
     };
     s.finish(doc);
     config

@@ -187,6 +187,8 @@ pub const CONTROL_SLOTS_MAX: Count = Count::new("slots_max", 100_000, 0, 10_000_
 pub const CONTROL_POINTS_MAX: Count = Count::new("points_max", 65_536, 1, 1_000_000);
 /// `control.overrides_max`.
 pub const CONTROL_OVERRIDES_MAX: Count = Count::new("overrides_max", 256, 0, 10_000);
+/// `control.tags_max`.
+pub const CONTROL_TAGS_MAX: Count = Count::new("tags_max", 4096, 0, 100_000);
 /// `network.NAME.in_flight`.
 pub const NETWORK_IN_FLIGHT: Count<u16> = Count::new("in_flight", 100, 1, 10_000);
 /// `network.NAME.gap`.

@@ -1,9 +1,10 @@
 //! Who calls, what is under way of a call, and what became of it.
 
 use super::command::CommandDone;
+use super::tags::TagDone;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_control::{Announcement, BatchDone, Pattern, PointOutcome, ScheduleEvent, ScheduleResult};
+use tieline_control::{Announcement, BatchDone, Pattern, PointOutcome, ScheduleEvent, ScheduleResult, TagRecord};
 use tieline_core::{Refusal, Topic, Value};
 
 /// Who asks for something.
@@ -44,6 +45,8 @@ pub enum Done {
     Reservation(ScheduleResult),
     /// Of an override.
     Override(Result<(), Refusal>),
+    /// Of a tag.
+    Tag(Result<TagDone, Refusal>),
 }
 
 impl Done {
@@ -52,7 +55,7 @@ impl Done {
     pub fn into_command(self) -> Option<CommandDone> {
         match self {
             Self::Command(done) => Some(done),
-            Self::Points(_) | Self::Reservation(_) | Self::Override(_) => None,
+            Self::Points(_) | Self::Reservation(_) | Self::Override(_) | Self::Tag(_) => None,
         }
     }
 }
@@ -71,6 +74,10 @@ pub enum Undo {
     },
     /// An override.
     Override(Pattern),
+    /// The tag of this number was placed.
+    PlacedTag(u64),
+    /// A tag was lifted: it is placed again.
+    LiftedTag(TagRecord),
 }
 
 /// What others are told about reservations.

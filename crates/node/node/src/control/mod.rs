@@ -23,6 +23,7 @@ pub mod request;
 mod resting;
 mod sending;
 pub mod state;
+pub mod tags;
 #[cfg(test)]
 mod tests;
 

@@ -27,6 +27,7 @@ pub(super) fn limits_of(config: &Config) -> CoordinatorLimits {
         batch_points_max: control.points_max,
         jobs_max: default.jobs_max.max(control.points_max.saturating_mul(2)),
         overrides_max: control.overrides_max,
+        tags_max: control.tags_max,
         confirm_within: control.confirm_within,
         return_within: control.return_within,
         ..default

@@ -90,12 +90,15 @@ impl<A> Commands<A> {
                 self.coordinator.cancel_schedule(now, Some(&requester), Some(&task), &who);
             }
             Undo::Override(pattern) => drop(self.coordinator.set_override_off(now, &pattern, &who)),
+            Undo::PlacedTag(id) => drop(self.coordinator.lift_tag(now, id, &who)),
+            Undo::LiftedTag(record) => self.coordinator.put_tag_back(now, record, &who),
         }
         match done {
             Done::Reservation(_) => {
                 Done::Reservation(ScheduleResult::failure("NOT_STORED: the disk does not take it, see /healthz"))
             }
             Done::Override(_) => Done::Override(Err(no_audit())),
+            Done::Tag(_) => Done::Tag(Err(no_audit())),
             Done::Points(_) => Done::Points(Err(no_audit())),
             done @ Done::Command(_) => done,
         }

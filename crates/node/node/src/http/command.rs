@@ -113,7 +113,7 @@ fn stopped() -> CommandDone {
 pub(super) fn status_of(reason: &str, maybe_operated: bool) -> StatusCode {
     match reason {
         "malformed" => StatusCode::BAD_REQUEST,
-        "unknown_topic" => StatusCode::NOT_FOUND,
+        "unknown_topic" | "unknown_tag" => StatusCode::NOT_FOUND,
         "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" | "batch_empty" | "batch_too_large" => {
             StatusCode::UNPROCESSABLE_ENTITY
         }

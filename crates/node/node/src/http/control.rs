@@ -43,7 +43,7 @@ pub struct Body<T> {
 
 impl<T: DeserializeOwned> Body<T> {
     /// What it says.
-    fn read(&self) -> Result<T, String> {
+    pub(super) fn read(&self) -> Result<T, String> {
         tieline_service::json::read_value(&self.json).map_err(|error| error.to_string())
     }
 
@@ -144,7 +144,7 @@ pub(super) fn status_of_reservation(info: &str) -> StatusCode {
 }
 
 impl<T: Answered> Outcome<T> {
-    fn of(result: T) -> Self {
+    pub(super) fn of(result: T) -> Self {
         Self::Own(result.status(), result)
     }
 }

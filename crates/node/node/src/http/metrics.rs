@@ -363,6 +363,7 @@ fn command_metrics(e: &mut Exposition, seen: &Seen) {
 fn control_metrics(e: &mut Exposition, stats: &CoordinatorStats) {
     e.gauge("tieline_control_reservations", "Reservations.", stats.tasks);
     e.gauge("tieline_control_overrides", "Overrides that are on.", stats.overrides);
+    e.gauge("tieline_control_tags", "Tags on devices and points.", stats.tags);
     e.gauge(
         "tieline_control_held_points",
         "Points that are reverted when their reservation ends, or are being.",

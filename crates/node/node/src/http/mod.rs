@@ -50,6 +50,7 @@ mod site_calls;
 mod sites;
 mod socket_metrics;
 mod status;
+mod tags;
 mod topics;
 mod trace;
 mod upstream;

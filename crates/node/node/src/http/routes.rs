@@ -12,7 +12,7 @@ use super::body::Written;
 use super::{
     access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, history,
     history_compaction, history_deletion, history_edits, history_import, history_states, history_stats, history_tail,
-    joining, locks, metrics, reload, sessions, sites, status, topics, trace, values,
+    joining, locks, metrics, reload, sessions, sites, status, tags, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -233,6 +233,13 @@ fn of_control(routes: Routes<Protected>) -> Routes<Protected> {
                 .about(OVERRIDE),
         )
         .post("/v1/overrides/off", control::override_off, Op::new("overrideOff", "End one override, or all overrides"))
+        .get("/v1/tags", tags::list, Op::new("tags", "List tags"))
+        .post(
+            "/v1/tags",
+            tags::place,
+            Op::new("placeTag", "Place a tag on a device, a point, or all below a topic. The answer is sent when the tag is stored").about(TAG),
+        )
+        .post("/v1/tags/lift", tags::lift, Op::new("liftTag", "Lift a tag").about(LIFT))
 }
 
 fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
@@ -386,6 +393,11 @@ const TRACE: &str = "Needs admin on the topic of the device. Each line is a JSON
     events (event: line): first those of the last minute, then each new one.";
 const RESERVE: &str = "Needs command on the devices, and admin on them for the priority HIGH. The answer has the format of VOLTTRON's actuator \
     agent.";
+const TAG: &str = "Needs command on the topic, and on all devices and points at and below it. hold: only its owner can command them; \
+    do_not_operate: nobody can, and nothing is reverted; note: for information. Commands are refused with the reason tagged.";
+
+const LIFT: &str = "Needs command on what the tag holds for; for the tag of somebody else, admin.";
+
 const OVERRIDE: &str = "Needs admin on all topics that the pattern selects. Until the override ends, commands are refused with the reason \
     override.";
 const RELOAD: &str = "Devices that have not changed keep their connections, their values and the times of their polls. Topics of removed \

@@ -1,7 +1,7 @@
-//! What control keeps over restarts: reservations, held points, overrides, and whose MQTT sessions holders have.
+//! What control keeps over restarts: reservations, held points, overrides, tags, and whose MQTT sessions holders have.
 //!
-//! The file `control.jsonl` in the data folder has a record a line. A record replaces earlier ones of the same task, point or
-//! pattern. Records are appended and synced before the command or the answer goes out that they are of; the file is
+//! The file `control.jsonl` in the data folder has a record a line. A record replaces earlier ones of the same task, point,
+//! pattern or tag. Records are appended and synced before the command or the answer goes out that they are of; the file is
 //! rewritten when it has grown far beyond what it says, and at each start.
 //!
 //! ```text
@@ -9,6 +9,7 @@
 //! {"held":"site/ahu/fan","requester":"anna","task":"night","revert_to":false}                        commanded
 //! {"released":"site/ahu/fan"}   {"ended":"night"}                                                    over
 //! {"override":"site/#","until":"2026-…Z","who":"http 127.0.0.1:4711 anna"}   {"override_ended":"site/#"}
+//! {"tag":7,"topic":"site/ahu","kind":"hold","why":"fuse","owner":"anna","placed":"2026-…Z"}   {"tag_lifted":7}
 //! {"session":"client-7","requester":"anna"}                                                          of MQTT
 //! ```
 //!
@@ -22,7 +23,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_control::{Entry, HoldRecord, OverrideRecord, Owner, Pattern, Priority, Slot, TaskRecord};
+use tieline_control::{
+    Entry, HoldRecord, OverrideRecord, Owner, Pattern, Priority, Slot, TagKind, TagRecord, TaskRecord,
+};
 use tieline_core::{Timestamp, Topic};
 
 /// One record.
@@ -78,6 +81,17 @@ enum Line {
     OverrideEnded {
         override_ended: String,
     },
+    Tag {
+        tag: u64,
+        topic: String,
+        kind: String,
+        why: String,
+        owner: String,
+        placed: String,
+    },
+    TagLifted {
+        tag_lifted: u64,
+    },
     Session {
         session: String,
         requester: String,
@@ -110,6 +124,15 @@ pub(super) fn write(record: &Record, text: &mut Vec<u8>) {
         Record::Engine(Entry::OverrideEnded { pattern }) => {
             Line::OverrideEnded { override_ended: pattern.as_str().to_owned() }
         }
+        Record::Engine(Entry::Tag(TagRecord { id, topic, kind, why, owner, placed })) => Line::Tag {
+            tag: *id,
+            topic: topic.to_string(),
+            kind: kind.name().to_owned(),
+            why: why.to_string(),
+            owner: owner.to_string(),
+            placed: text_of(*placed),
+        },
+        Record::Engine(Entry::TagLifted { id }) => Line::TagLifted { tag_lifted: *id },
         Record::Session { client, requester } => {
             Line::Session { session: client.to_string(), requester: requester.to_string() }
         }
@@ -155,6 +178,15 @@ fn read(line: &[u8]) -> Option<Record> {
         Line::OverrideEnded { override_ended } => {
             Entry::OverrideEnded { pattern: override_ended.parse::<Pattern>().ok()? }
         }
+        Line::Tag { tag, topic, kind, why, owner, placed } => Entry::Tag(TagRecord {
+            id: tag,
+            topic: Topic::new(&topic).ok()?,
+            kind: TagKind::from_name(&kind)?,
+            why: why.into(),
+            owner: owner.into(),
+            placed: placed.parse().ok()?,
+        }),
+        Line::TagLifted { tag_lifted } => Entry::TagLifted { id: tag_lifted },
         Line::Session { session, requester } => {
             return Some(Record::Session { client: session.into(), requester: requester.into() });
         }
@@ -203,6 +235,15 @@ mod tests {
             Entry::Released { topic: topic("site/ahu/fan") },
             Entry::Override(OverrideRecord { pattern: pattern.clone(), end: Some(at), who }),
             Entry::OverrideEnded { pattern },
+            Entry::Tag(TagRecord {
+                id: 7,
+                topic: topic("site/ahu"),
+                kind: TagKind::DoNotOperate,
+                why: "fuse \"3\"".into(),
+                owner: "anna".into(),
+                placed: at,
+            }),
+            Entry::TagLifted { id: 7 },
         ];
         let session = Record::Session { client: "c1".into(), requester: "anna/c1".into() };
         for record in entries.into_iter().map(Record::Engine).chain([session]) {
