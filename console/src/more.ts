@@ -11,9 +11,10 @@ import Keys from './ui/Keys.svelte';
 import reservations from './ui/Reservations.svelte';
 import sessions from './ui/Sessions.svelte';
 import sites from './ui/Sites.svelte';
+import TagForm from './ui/TagForm.svelte';
 import trends from './ui/Trends.svelte';
 
 export { AlarmList } from './lib/alarmlist.svelte';
 
 /** Views by their names in the address, and other parts. */
-export const parts: Record<string, Component<any>> = { AlarmBanner, alarms, Busiest, Edits, events, Find, Keys, reservations, sessions, sites, trends };
+export const parts: Record<string, Component<any>> = { AlarmBanner, alarms, Busiest, Edits, events, Find, Keys, reservations, sessions, sites, TagForm, trends };

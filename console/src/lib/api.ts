@@ -407,6 +407,10 @@ export interface TopicsPage {
   next: string | null;
 }
 
+/** The list that the answer of a route has under the name of the route. */
+const listOf = async <T>(name: string, topic?: string, rights?: string) =>
+  (await get<Record<string, T[]>>(`/v1/${name}`, { topic, rights }, POLL_MS_MAX))[name];
+
 export const api = {
   me: () => get<Me>('/v1/me', {}, POLL_MS_MAX),
   status: () => get<Status>('/v1/status', {}, POLL_MS_MAX),
@@ -432,17 +436,15 @@ export const api = {
   audit: async (topic: string, limit: number) =>
     (await get<{ entries: AuditEntry[] }>('/v1/audit', { topic, limit })).entries,
 
-  reservations: async (topic?: string) => (await get<{ reservations: Reservation[] }>('/v1/reservations', { topic }, POLL_MS_MAX)).reservations,
-  overrides: async (topic?: string, rights?: string) =>
-    (await get<{ overrides: Override[] }>('/v1/overrides', { topic, rights }, POLL_MS_MAX)).overrides,
-
-  tags: async (topic?: string, rights?: string) => (await get<{ tags: Tag[] }>('/v1/tags', { topic, rights }, POLL_MS_MAX)).tags,
+  reservations: (topic?: string) => listOf<Reservation>('reservations', topic),
+  overrides: (topic?: string, rights?: string) => listOf<Override>('overrides', topic, rights),
+  tags: (topic?: string, rights?: string) => listOf<Tag>('tags', topic, rights),
 
   /** Ends a reservation or an override, places or lifts a tag; why not, where that failed. */
   async end(path: string, body: object): Promise<string> {
     const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_MS_MAX) };
     const said = (await (await reach(path, init)).json()) as Record<string, string>;
-    return said.result === 'SUCCESS' || said.status === 'success' ? '' : (said.info ?? said.detail ?? String(said.title));
+    return said.result === 'SUCCESS' || said.status === 'success' ? '' : (said.info ?? said.detail ?? said.title);
   },
 
   /** Ends the login of this browser; where it goes on: the login page, or the end of the provider's session. */

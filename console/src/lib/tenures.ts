@@ -21,8 +21,9 @@ export interface Tenure {
 }
 
 const natural = new Intl.Collator('en', { numeric: true });
-const RANK = { do_not_operate: 0, hold: 0, override: 1, held: 2, waits: 2, later: 2, note: 2 };
-const STEP = { held: 0, waits: 1, later: 2 } as Record<string, number>;
+/** Those of 2 and more are sorted by device first. */
+const RANK = { do_not_operate: 0, hold: 0, override: 1, note: 2, held: 2, waits: 3, later: 4 };
+const group = (row: Tenure) => Math.min(RANK[row.state], 2);
 
 /** Tags that forbid, overrides, and then what is reserved from now on, by device and time; of all what a text selects. */
 export function tenures(reservations: readonly Reservation[], overrides: readonly Override[], tags: readonly Tag[], now: number, text = ''): Tenure[] {
@@ -42,7 +43,7 @@ export function tenures(reservations: readonly Reservation[], overrides: readonl
   const words = text.toLowerCase().split(/\s+/);
   return rows
     .filter((row) => words.every((word) => `${row.what} ${row.task} ${row.who} ${row.priority} ${row.state}`.toLowerCase().includes(word)))
-    .sort((a, b) => RANK[a.state] - RANK[b.state] || natural.compare(a.what, b.what) || (STEP[a.state] ?? 0) - (STEP[b.state] ?? 0) || a.from - b.from);
+    .sort((a, b) => group(a) - group(b) || natural.compare(a.what, b.what) || RANK[a.state] - RANK[b.state] || a.from - b.from);
 }
 
 /** How long it lasts yet, or when it comes. */
@@ -60,6 +61,6 @@ export const WORDS = { do_not_operate: 'Do not operate', hold: 'Hold', note: 'No
 
 /** A row as a sentence of its device. */
 export function tenureText(row: Tenure, now: number): string {
-  if (row.tag) return `${WORDS[row.state]}: ${row.task} (tag ${row.tag} of ${row.who} on ${row.what}, ${lastsText(row, now)})`;
+  if (row.tag) return `${WORDS[row.state]}: ${row.task} (tag ${row.tag} on ${row.what} by ${row.who}, ${lastsText(row, now)})`;
   return `${WORDS[row.state]}${row.task ? ` for ${row.task}` : ` ${row.what}`} by ${row.who}, ${lastsText(row, now)}`;
 }

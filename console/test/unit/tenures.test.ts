@@ -38,10 +38,10 @@ test('a text selects by device, task, requester, priority and state', () => {
 
 test('a device says who has it, and for how long', () => {
   expect(tenures(ALL, [OVERRIDE], TAGS, NOW).map((row) => tenureText(row, NOW))).toEqual([
-    'Do not operate: permit 4711 (tag 7 of anna on site/ahu2, for 2 h)',
+    'Do not operate: permit 4711 (tag 7 on site/ahu2 by anna, for 2 h)',
     'Override site/* by http 10.0.0.1:1 anna, until it is set off',
     'Reserved later for night by of night, in 10 h for 1 h',
-    'Note: filter dirty (tag 3 of anna on site/ahu7, for 60 min)',
+    'Note: filter dirty (tag 3 on site/ahu7 by anna, for 60 min)',
     'Reserved for night by of night, 20 min left',
     'Waits for urgent by of urgent, 30 min left',
   ]);

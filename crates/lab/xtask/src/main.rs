@@ -27,7 +27,7 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [bus|edges] --seed N | sim [bus|edges] --seeds N
        | fuzz TARGET [--inputs N] [--seed N] [--seeds FOLDER] [--input N] | counts [--accept] | sbom FILE
-  tidy   rooms, file length, names, tests, links
+  tidy   rooms, file length, names, tests, links, versions
   deny   licences, banned crates, sources and known weaknesses of dependencies (deny.toml, advisories.toml)
   advisories  renews advisories.toml from a clone of https://github.com/rustsec/advisory-db
   gen    writes the generated files; --check says whether they are up to date

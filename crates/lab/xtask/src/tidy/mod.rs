@@ -2,7 +2,7 @@
 //!
 //! In: the files of the repository ([`Tree`]). Out: every finding at once, as `path:line: what, expected …`.
 //! One file a family of rules: `rooms.rs` reads manifests, `order.rs` who imports whom in the node, `sources.rs` reads
-//! code, `documents.rs` reads Markdown.
+//! code, `documents.rs` reads Markdown, `versions.rs` compares versions.
 
 mod documents;
 mod masked;
@@ -12,6 +12,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod versions;
 
 use std::fmt;
 use std::path::Path;
@@ -45,6 +46,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     findings.extend(order::findings(tree));
     findings.extend(sources::findings(tree));
     findings.extend(documents::findings(tree));
+    findings.extend(versions::findings(tree));
     findings.sort();
     findings
 }

@@ -373,3 +373,31 @@ fn links_lead_somewhere() {
          docs/a.md:3: a link to ../../x, which is not here, expected a link that leads somewhere",
     );
 }
+
+#[test]
+fn packages_and_documents_have_the_version_of_the_workspace() {
+    let check = |path: &str, text: &str, expect: &str| {
+        let mut tree = house();
+        tree.insert("Cargo.toml", format!("[workspace.package]\nversion = \"1.2.3\"\n{ROOT}"));
+        tree.insert(path, text);
+        let found: Vec<String> = findings(&tree).iter().map(ToString::to_string).collect();
+        assert_eq!(found.join("\n"), expect);
+    };
+    let that = "expected 1.2.3, that of Cargo.toml";
+    check("sdk/python/pyproject.toml", "[project]\nversion = \"1.2.3\"\n", "");
+    check(
+        "sdk/python/pyproject.toml",
+        "[project]\nversion = \"1.2.2\"\n",
+        &format!("sdk/python/pyproject.toml:2: version \"1.2.2\", {that}"),
+    );
+    check("sdk/typescript/package.json", "{}", &format!("sdk/typescript/package.json:1: version \"\", {that}"));
+    check(
+        "docs/a.md",
+        "tieline 1.2.3, ./tieline_1.2.3-1_amd64.deb, tieline 1.1, nats 2.1.0 and tieline 127.0.0.1:80\n",
+        "",
+    );
+    check("docs/a.md", "a\ntieline:1.2.0\n", &format!("docs/a.md:2: version \"1.2.0\", {that}"));
+    check("docs/upgrade.md", "# Upgrade\n\n## To 1.2\n\n## To 1.1\n", "");
+    let that = "expected 1.2, that of Cargo.toml";
+    check("docs/upgrade.md", "# Upgrade\n\n## To 1.3\n", &format!("docs/upgrade.md:3: version \"1.3\", {that}"));
+}

@@ -163,6 +163,12 @@ mod tests {
     }
 
     #[test]
+    fn the_release_that_is_needed_is_not_to_come() {
+        let numbers = |version: &str| version.split('.').map(|number| number.parse().unwrap()).collect::<Vec<u64>>();
+        assert!(numbers(NEEDS) <= numbers(env!("CARGO_PKG_VERSION")));
+    }
+
+    #[test]
     fn a_newer_format_is_refused_and_kept() {
         let newer = "{\"format\":2,\"needs\":\"0.7.0\"}";
         let (done, left) = claimed(Some(newer));
