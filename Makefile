@@ -41,7 +41,7 @@ package: $(CONSOLE)
 # What the tests need of the system. Only what is absent is installed.
 packages:
 	@bash .ci/packages build-essential:cc cmake:cmake mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark iproute2:ip chromium:chromium \
-		fonts-dejavu-core: libzmq3-dev: libmodbus-dev: pkg-config:pkg-config softhsm2:softhsm2-util curl:curl openssl:openssl prometheus:promtool valgrind:valgrind \
+		fonts-dejavu-core: libzmq3-dev: libmodbus-dev: pkg-config:pkg-config softhsm2:softhsm2-util curl:curl openssl:openssl prometheus:promtool prometheus-alertmanager:prometheus-alertmanager valgrind:valgrind \
 		postgresql:pg_ctlcluster mariadb-server:mariadbd victoria-metrics:victoria-metrics \
 		umoci:umoci minisign:minisign rpm:rpm shellcheck:shellcheck systemd:systemd-analyze zstd:zstd
 

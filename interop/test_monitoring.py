@@ -40,6 +40,7 @@ GAUGES = {
     "TielineCentreMissesSiteBehind": ('tieline_centre_site_behind_away{site="north"}', 1, 0),
     "TielineSiteDoubled": ('tieline_centre_site_doubled{site="north"}', 1, 0),
     "TielineSiteClockOff": ('tieline_centre_site_clock_offset_seconds{site="north"}', -2, 0.5),
+    "TielineNotificationsFail": ('tieline_notification_receiver_failing{receiver="duty"}', 1, 0),
     "TielineNoLeader": ('tieline_cluster_leader_heard{job="tieline"}', 0, 1),
     "TielineStandbyBehind": ('tieline_cluster_member_behind_seconds{member="b"}', 90, 1),
     "TielineStandbyNotHeard": ('tieline_cluster_member_heard_seconds{member="b"}', 45, 1),

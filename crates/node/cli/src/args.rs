@@ -3,8 +3,8 @@
 use crate::access::args::AccessVerb;
 use crate::api::alarms::args::AlarmsArgs;
 use crate::api::args::{
-    AuditArgs, BusiestArgs, ClockArgs, DeleteArgs, DevicesArgs, LocksArgs, MetricsArgs, NodeArgs, PointsArgs, PutArgs,
-    SessionsArgs, SitesArgs,
+    AuditArgs, BusiestArgs, ClockArgs, DeleteArgs, DevicesArgs, LocksArgs, MetricsArgs, NodeArgs, NotifyArgs,
+    PointsArgs, PutArgs, SessionsArgs, SitesArgs,
 };
 use crate::backup::args::{BackupArgs, RestoreArgs};
 use crate::bench::args::BenchVerb;
@@ -85,6 +85,8 @@ pub enum Verb {
     Sessions(SessionsArgs),
     /// List alarms; acknowledge and shelve them; print the journal and the report
     Alarms(Box<AlarmsArgs>),
+    /// List the receivers of notifications; send a test to one
+    Notify(NotifyArgs),
     /// List the locks that MQTT sessions have or wait for; take one away
     Locks(LocksArgs),
     /// Show the role of a node in its core with standbys, the leader, and the log

@@ -92,6 +92,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Points(args) => api::points(&args),
         Verb::Sessions(args) => api::sessions(&args),
         Verb::Alarms(args) => api::alarms::alarms(&args),
+        Verb::Notify(args) => api::notify::notify(&args),
         Verb::Locks(args) => api::locks::locks(&args),
         Verb::Cluster(args) => api::cluster(&args),
         Verb::Sites(args) => api::sites(&args),

@@ -12,7 +12,7 @@ mod http;
 mod mqtt;
 mod tls;
 
-pub use fetch::Fetch;
+pub use fetch::{Fetch, Post};
 pub use http::{HttpClient, HttpError};
 pub use mqtt::{Done, MqttClient, MqttError, MqttOptions, Outbox, Publishing, Subscription, Values, offer};
 pub use tieline_delta::{DeltaError, Event, SenderStats};

@@ -1,5 +1,6 @@
 //! A node from start to stop: its threads, and the order in which they start and stop.
 
+mod bus_thread;
 mod centre;
 mod device_counts;
 mod folder;
@@ -17,17 +18,15 @@ pub use in_process::{InProcessBroker, InProcessListener, Waiting};
 pub use member::{MemberChange, MemberNode};
 pub use start_error::StartError;
 
-use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
-use crate::broker::listeners::{self, Addresses, Entrances};
-use crate::broker::{Broker, STALL, http_answer};
-use crate::bus::alarms::{AlarmPlaces, places_of};
-use crate::bus::ledger::{LedgerBatches, LedgerOwner, Opened};
+use crate::access::{Authenticator, CredentialStore, Entrance};
+use crate::broker::http_answer;
+use crate::broker::listeners::{Addresses, Entrances};
+use crate::bus::alarms::{Notifications, places_of};
+use crate::bus::ledger::{LedgerOwner, Opened};
 use crate::bus::ownership::{lanes, unpublished};
 use crate::bus::reload::{FieldShards, KnownDevices, Reloader, ShardParts};
-use crate::bus::reserved::Reserved;
-use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Mirror, Receipt};
-use crate::cluster::ClusterBoard;
-use crate::config::{AlarmConfig, Config, MqttConfig, TopicRule};
+use crate::bus::{Answer, BusHandle, BusInput};
+use crate::config::Config;
 use crate::control::audit::AuditLog;
 use crate::control::state::{self, Record};
 use crate::control::{Commands, Fence, Tells};
@@ -38,29 +37,23 @@ use crate::http::{About, App, Identities, Logins, state_of};
 use crate::sites::SitesThread;
 use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
+use bus_thread::{Binding, start_bus};
 use http_thread::{HttpThread, listen_http};
-use joined::{JoinedOnBus, JoinedParts};
+use joined::JoinedParts;
 use member::Leading;
-use std::cell::RefCell;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
-use tieline_core::{Filter, Now, Timestamp};
-use tieline_derived::Series;
-use tieline_history::{DerivedHandle, DerivedParts, DerivedWriter, EditLimits, HistorySource};
+use tieline_core::Timestamp;
+use tieline_history::{DerivedParts, DerivedWriter, EditLimits, HistorySource};
 use tieline_ledger::Image;
-use tieline_net::{Clock, Counters, ShardThread, SocketShards};
+use tieline_net::{Clock, Counters, ShardThread};
 use tieline_service::http::places::Places;
-use tieline_topics::{Lane, Limits};
+use tieline_topics::Limits;
 use tieline_transport::CertificateCache;
 use tieline_views::Views;
 use upstream::EdgeParts;
-
-/// Subscriptions of one client; beyond them SUBACK says that the quota is exceeded.
-const CLIENT_SUBSCRIPTIONS_MAX: usize = 100_000;
 
 /// A running node. Dropping it stops it: what was acknowledged is stored.
 #[derive(Debug)]
@@ -112,6 +105,7 @@ impl Node {
         let (listener, http) = listen_http(config)?;
         let derived = start_derived(config.history.enabled.then(|| source.clone()), clock, &bus)?;
         let joining = centre::joining(config, folder, &leading.replication)?;
+        let notifications = Notifications::start(&config.notify, folder, (clock, &bus)).map_err(StartError::Notify)?;
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
@@ -124,6 +118,7 @@ impl Node {
             lanes: lanes(&config.mqtt, &config.devices),
             rules: config.topics.clone(),
             alarms: config.alarm.clone().map(|alarm| (alarm, places_of(change.table.devices().iter()))),
+            notifications: Arc::clone(&notifications),
             pending: (opened, image),
             wall: wall.clone(),
             shown: (edge.as_ref().map(EdgeParts::mirrors).unwrap_or_default(), sites.on_bus()),
@@ -158,12 +153,14 @@ impl Node {
         let parts = ShardParts { shards_max, clock, counters, certificates: shared, traces, positions, lanes };
         let running = (change.table, known.clone(), FieldShards::new(parts));
         let sites = sites.start(clock, &source, &bus)?;
-        let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running, source));
+        let reloader =
+            Arc::new(Reloader::new(config, (bus.clone(), clock), running, (source, Arc::clone(&notifications))));
         let door = centre::door(config, folder, &joining, clock, &bus)?;
         let app = App {
             bus: bus.clone(),
             known,
             joining,
+            notifications,
             reloader: Arc::clone(&reloader),
             about: Arc::new(about),
             has_tls: config.http.tls.is_some(),
@@ -391,106 +388,4 @@ fn entrance(config: &Config, listen: SocketAddr, authenticator: &Option<Authenti
 fn entrances(config: &Config, authenticator: Option<Authenticator>) -> Entrances {
     let config = config.clone();
     Box::new(move |listen| entrance(&config, listen, &authenticator))
-}
-
-/// What the MQTT server is told.
-struct Binding {
-    http_answer: Box<[u8]>,
-    config: MqttConfig,
-    reserved: Arc<Reserved>,
-    entrances: Entrances,
-    authenticator: Option<Authenticator>,
-    certificates: Arc<CertificateCache>,
-    views: Option<Views>,
-    /// Derived series, and who calculates their past.
-    derived: (Vec<Series>, Option<DerivedHandle>),
-    lanes: Vec<(Filter, Lane)>,
-    rules: Vec<TopicRule>,
-    alarms: Option<(AlarmConfig, AlarmPlaces)>,
-    pending: (Option<Opened>, Image),
-    wall: WallClock,
-    /// Topics of upstreams, and of sites.
-    shown: (Vec<Mirror>, JoinedOnBus),
-    /// Threads for the sockets of its clients.
-    sockets: usize,
-    /// What is shown of the core that it leads.
-    cluster: Option<Arc<ClusterBoard>>,
-}
-
-fn start_bus(
-    binding: Binding,
-    clock: Clock,
-    counters: Arc<Counters>,
-    inputs: Incoming,
-    recorder: Recorder<Receipt>,
-    commands: Commands<Answer>,
-) -> Result<(ShardThread, Addresses), StartError> {
-    let (report, reported) = sync_channel(1);
-    let (listen, socket_threads) = (binding.config.listen, binding.sockets);
-    let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding {
-            http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, alarms, ..
-        } = binding;
-        let Binding {
-            views, derived, pending: (opened, image), wall, shown: (mirrors, sites), sockets, cluster, ..
-        } = binding;
-        let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
-            Ok(bound) => bound,
-            Err(why) => return drop(report.send(Err(StartError::Listen { what: "mqtt", address: listen, why }))),
-        };
-        let about = (shard.clock(), shard.counters(), STALL);
-        let (sockets, _threads) = match SocketShards::start("sockets", sockets, about) {
-            Ok(started) => started,
-            Err(error) => return drop(report.send(Err(StartError::Thread(error)))),
-        };
-        let sockets = Rc::new(sockets);
-        let broker = Broker::new(listeners, &config, http_answer, Rc::clone(&sockets));
-        let _ = report.send(Ok(addresses));
-        let limits = Limits {
-            topics_max: config.topics_max,
-            bytes_max: config.values_bytes_max,
-            subscriber_subscriptions_max: CLIENT_SUBSCRIPTIONS_MAX,
-            payload_bytes_max: usize::try_from(config.packet_bytes_max).unwrap_or(usize::MAX),
-            ..Limits::default()
-        };
-        let mut bus = Bus::new(&shard, limits, recorder, commands);
-        bus.set_kept(KeptLimits::of(&config));
-        bus.set_sys_interval(config.sys_interval);
-        if let Some(views) = views {
-            bus.set_views(views);
-        }
-        bus.set_derived(shard.now(), derived);
-        if let Some(authenticator) = authenticator {
-            bus.set_guard(Guard::new(&authenticator));
-        }
-        bus.set_mirrors(mirrors);
-        sites.put(&mut bus);
-        bus.set_cluster(cluster);
-        bus.set_lanes(lanes);
-        bus.set_rules(rules, config.series_bytes_max);
-        // By a clock in doubt no time has passed while the node was not there.
-        let now = shard.now();
-        let utc = if wall.doubt().is_some() { image.alive } else { now.utc };
-        bus.set_reserved(reserved);
-        if let Some((alarms, places)) = alarms {
-            bus.set_alarms(now, alarms, places);
-        }
-        bus.restore(Now { utc, ..now }, image, LedgerBatches::new(opened));
-        bus.settle_holders(now);
-        bus.set_sockets(&sockets);
-        let bus = Rc::new(RefCell::new(bus));
-        broker.serve(&shard, &bus);
-        tokio::select! {
-            biased;
-            () = crate::bus::run(shard, bus, inputs) => {}
-            () = sockets.ended() => tracing::error!("a socket shard has ended by itself: the node ends"),
-        }
-    };
-    let thread = match socket_threads {
-        0 => ShardThread::spawn_coalescing("bus", clock, counters, body),
-        _ => ShardThread::spawn_giving("bus", clock, counters, body),
-    };
-    let thread = thread.map_err(StartError::Thread)?;
-    let ended = || StartError::Thread(std::io::Error::other("the bus ended before it began"));
-    Ok((thread, reported.recv().unwrap_or_else(|_| Err(ended()))?))
 }

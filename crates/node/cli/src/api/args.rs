@@ -64,6 +64,35 @@ pub struct ConfirmArgs {
     pub time: Option<String>,
 }
 
+/// `tieline notify`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct NotifyArgs {
+    #[command(flatten)]
+    pub show: NodeArgs,
+    #[command(subcommand)]
+    pub verb: Option<NotifyVerb>,
+}
+
+/// `tieline notify list` and the other.
+#[derive(Debug, Subcommand)]
+pub enum NotifyVerb {
+    /// List receivers, what waits for them, and their last failures
+    List(NodeArgs),
+    /// Send a test to a receiver, and say whether it has arrived
+    Test(NotifyTestArgs),
+}
+
+/// `tieline notify test`.
+#[derive(Debug, Args)]
+pub struct NotifyTestArgs {
+    /// The receiver: NAME of its table [notify.NAME]
+    #[arg(value_name = "NAME")]
+    pub to: String,
+    #[command(flatten)]
+    pub node: NodeArgs,
+}
+
 /// `tieline locks`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]

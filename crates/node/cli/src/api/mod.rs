@@ -5,6 +5,7 @@ pub mod alarms;
 pub mod args;
 pub mod clock;
 pub mod locks;
+pub mod notify;
 mod samples;
 mod shown;
 pub mod table;

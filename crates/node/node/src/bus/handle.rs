@@ -212,6 +212,20 @@ impl BusHandle {
         result.await.map_err(|_| Stopped)
     }
 
+    /// Runs a call on the bus, and waits for its end on a thread that may be blocked.
+    ///
+    /// # Errors
+    /// The bus has stopped.
+    pub fn call_from_thread<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Bus, Now) -> R + Send + 'static,
+    ) -> Result<R, Stopped> {
+        let (answer, result) = oneshot::channel();
+        let call: Call = Box::new(move |bus, now| drop(answer.send(call(bus, now))));
+        self.lane(Urgency::Monitoring).blocking_send(BusInput::Call(call)).map_err(|_| Stopped)?;
+        result.blocking_recv().map_err(|_| Stopped)
+    }
+
     /// Asks the bus for what takes time, in the user's turn among others: `step` is called until it gives something, and
     /// is to be short.
     ///

@@ -1,7 +1,7 @@
 //! The state of the bus, and what each input does to it.
 
 use super::admission::Admission;
-use super::alarms::Alarming;
+use super::alarms::{Alarming, Notifying};
 use super::asks::{Asks, Turns};
 use super::census::Censuses;
 use super::client::Client;
@@ -137,6 +137,8 @@ pub struct Bus {
     pub(super) centre_rights: Option<super::CentreRights>,
     /// Alarms, where there may be some.
     pub(super) alarming: Option<Box<Alarming>>,
+    /// Who is told of alarms.
+    pub(super) notifying: Notifying,
     /// Locks of sessions.
     pub(super) locks: Locks<LockAnswerer>,
     /// Threads that have the sockets of clients.
@@ -194,6 +196,7 @@ impl Bus {
             site_events: None,
             centre_rights: None,
             alarming: None,
+            notifying: Notifying::default(),
             locks: Locks::default(),
             sockets: Rc::default(),
             rate: Rate::default(),

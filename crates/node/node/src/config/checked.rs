@@ -11,6 +11,7 @@ use super::device::{DeviceConfig, PointLists, Shared, read_device};
 use super::edge::{EdgeConfig, read_edge};
 use super::fabric::{CentreConfig, FabricConfig, SiteConfig, check_joined, read_joined};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
+use super::notify::read_notify;
 use super::parse;
 use super::protocol::Protocol;
 use super::reader::{Document, Section};
@@ -32,6 +33,7 @@ use tieline_derived::Series;
 use tieline_history::{Durability, Rule};
 use tieline_net::Trusted;
 use tieline_net::tls::TlsFiles;
+use tieline_senders::Receivers;
 use tieline_service::http::places::{self, Limits};
 use tieline_service::tls::{self, Peers};
 use tieline_views::View;
@@ -60,6 +62,8 @@ pub struct Config {
     pub control: CoordinationConfig,
     /// `[alarm]`; none where the node has no alarms.
     pub alarm: Option<AlarmConfig>,
+    /// `[notify]`: who is told of alarms.
+    pub notify: Receivers,
     /// `[edge]`; none where the node has no upstream.
     pub edge: Option<EdgeConfig>,
     /// `[fabric]`; none where the node is joined to no other.
@@ -192,6 +196,7 @@ impl Default for Config {
             command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
             control: CoordinationConfig::default(),
             alarm: None,
+            notify: Receivers::default(),
             edge: None,
             fabric: None,
             site: None,
@@ -215,6 +220,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
     let derived = root.array(doc, "derived");
     let edge = if root.has("edge") { read_edge(root.section(doc, "edge"), doc, folder, &node.name) } else { None };
     let alarm = if root.has("alarm") { read_alarm(root.section(doc, "alarm"), doc, folder) } else { None };
+    let notify = read_notify(root.section(doc, "notify"), doc, folder, &node.name);
     let (fabric, site, centre) = read_joined(&mut root, doc, folder, &node.name);
     let mut config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
@@ -226,6 +232,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         command: read_command(root.section(doc, "command"), doc),
         control: read_control(root.section(doc, "control"), doc),
         alarm,
+        notify,
         edge,
         fabric,
         site,

@@ -25,6 +25,7 @@ mod iec104;
 mod modbus;
 mod mqtt;
 mod names;
+mod notify;
 mod points;
 mod prefix;
 mod protocol;

@@ -113,6 +113,16 @@ pub const HISTORY_DATABASE_TIMEOUT: Span = Span::new("timeout", 30_000, 1000, 60
 pub const HISTORY_DATABASE_INDEX: Choice<3> = Choice::new("index", ["btree", "brin", "none"], 0);
 /// `history.database.NAME.tls`.
 pub const HISTORY_DATABASE_TLS: Flag = Flag::new("tls", false);
+/// `notify.NAME.tls`.
+pub const NOTIFY_TLS: Choice<3> = Choice::new("tls", ["starttls", "tls", "none"], 0);
+/// `notify.NAME.allow_own`.
+pub const NOTIFY_ALLOW_OWN: Flag = Flag::new("allow_own", false);
+/// `notify.route.group_wait`.
+pub const NOTIFY_ROUTE_GROUP_WAIT: Span = Span::new("group_wait", 5000, 0, 3_600_000);
+/// `notify.route.repeat`.
+pub const NOTIFY_ROUTE_REPEAT: Span = Span::or_zero("repeat", 14_400_000, 10_000, 2_592_000_000);
+/// `notify.route.steps.after`.
+pub const NOTIFY_ROUTE_STEPS_AFTER: Span = Span::new("after", 0, 0, 2_592_000_000);
 /// `edge.linger`.
 pub const EDGE_LINGER: Span = Span::new("linger", 10_000, 100, 3_600_000);
 /// `edge.retry_max`.

@@ -79,6 +79,7 @@ pub async fn metrics(authenticated: Authenticated, headers: HeaderMap) -> Result
     super::sites::metrics(&mut e, &authorized.app, &seen.sites);
     super::locks::metrics(&mut e, &seen.locks);
     super::alarms::metrics(&mut e, seen.alarms.as_ref());
+    super::notify::metrics(&mut e, &authorized.app.notifications);
     super::cluster::metrics(&mut e, about.cluster.as_ref());
     reload_metrics(&mut e, &authorized.app.reloader.status());
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);

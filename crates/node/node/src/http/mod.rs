@@ -41,6 +41,7 @@ mod locks;
 mod login;
 mod logins;
 mod metrics;
+mod notify;
 mod pieces;
 mod recalls;
 mod reload;
@@ -70,6 +71,7 @@ use self::recalls::Recalls;
 use self::status::KnownHealth;
 use crate::access::{Authenticator, Entrance};
 use crate::bus::BusHandle;
+use crate::bus::alarms::Notifications;
 use crate::bus::reload::{KnownDevices, Reloader};
 use crate::cluster::ClusterBoard;
 use crate::config::HttpConfig;
@@ -112,6 +114,8 @@ pub struct App {
     pub has_tls: bool,
     /// How requests are let in.
     pub entrance: Entrance,
+    /// Who is told of alarms.
+    pub notifications: Arc<Notifications>,
     /// The sites that may join; none where the node is no centre.
     pub joining: Option<Arc<Joining>>,
     /// Where users are checked, be it here or at MQTT alone.

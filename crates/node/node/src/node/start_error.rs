@@ -33,6 +33,8 @@ pub enum StartError {
     Field(std::io::Error),
     /// Two points that can be commanded contradict each other.
     Control(tieline_control::PointError),
+    /// The file of notifications cannot be opened, or they get no thread.
+    Notify(std::io::Error),
     /// The system gives no thread.
     Thread(std::io::Error),
 }
@@ -47,6 +49,7 @@ impl fmt::Display for StartError {
             Self::Tls(why) => write!(f, "TLS files cannot be used: {why}"),
             Self::Field(why) => write!(f, "a device cannot be started: {why}"),
             Self::Control(why) => why.fmt(f),
+            Self::Notify(why) => write!(f, "notifications cannot be sent: {why}"),
             Self::Thread(why) => write!(f, "a thread cannot be started: {why}"),
         }
     }

@@ -21,6 +21,8 @@ pub(super) enum Waiting {
     Change(Box<Change>),
     /// An alarm is no more.
     Removed(AlarmId),
+    /// A flood has begun, or has ended.
+    Flood(bool),
     /// A request is answered.
     Answer(Callback<Vec<AlarmResult>>, Vec<AlarmResult>),
 }
@@ -30,6 +32,7 @@ impl fmt::Debug for Waiting {
         match self {
             Self::Change(change) => f.debug_tuple("Change").field(change).finish(),
             Self::Removed(id) => f.debug_tuple("Removed").field(id).finish(),
+            Self::Flood(is_on) => f.debug_tuple("Flood").field(is_on).finish(),
             Self::Answer(_, results) => f.debug_tuple("Answer").field(results).finish(),
         }
     }
@@ -38,24 +41,22 @@ impl fmt::Debug for Waiting {
 impl Alarming {
     /// What comes next out of the engine, and its record; none where there is nothing.
     fn next(&mut self) -> Option<(Waiting, Option<Record>)> {
-        loop {
-            return Some(match self.engine.poll_event()? {
-                // It is not a change that outlives a restart: it follows from the consequences.
-                Event::Change(change) if change.transition == Transition::Counted => (Waiting::Change(change), None),
-                Event::Change(change) => {
-                    let record = record_of(&change.alarm.record);
-                    (Waiting::Change(change), Some(record))
-                }
-                Event::Removed(id) => {
-                    let record = gone(&id);
-                    (Waiting::Removed(id), Some(record))
-                }
-                Event::Flood(is_on) => {
-                    tracing::warn!(is_on, "a flood of alarms has begun, or has ended");
-                    continue;
-                }
-            });
-        }
+        Some(match self.engine.poll_event()? {
+            // It is not a change that outlives a restart: it follows from the consequences.
+            Event::Change(change) if change.transition == Transition::Counted => (Waiting::Change(change), None),
+            Event::Change(change) => {
+                let record = record_of(&change.alarm.record);
+                (Waiting::Change(change), Some(record))
+            }
+            Event::Removed(id) => {
+                let record = gone(&id);
+                (Waiting::Removed(id), Some(record))
+            }
+            Event::Flood(is_on) => {
+                tracing::warn!(is_on, "a flood of alarms has begun, or has ended");
+                (Waiting::Flood(is_on), None)
+            }
+        })
     }
 
     /// The time of the next row of the journal: no two rows have the same.
@@ -100,7 +101,11 @@ impl Bus {
             alarming.first_waiting += 1;
             match waiting {
                 Waiting::Change(change) => self.tell_change(now, &change),
-                Waiting::Removed(id) => self.show_alarm(now, &id, Body::empty()),
+                Waiting::Removed(id) => {
+                    self.show_alarm(now, &id, Body::empty());
+                    self.notifying.give_removed(now, &id);
+                }
+                Waiting::Flood(is_on) => self.notifying.give_flood(now, is_on),
                 Waiting::Answer(answer, results) => answer(self, results),
             }
         }
@@ -113,6 +118,7 @@ impl Bus {
             false => Body::Opaque(Bytes::from(AlarmShown::of(&change.alarm).payload())),
         };
         self.show_alarm(now, &record.id, body);
+        self.notifying.give_change(now, &change.alarm);
         if change.transition == Transition::Counted {
             return;
         }

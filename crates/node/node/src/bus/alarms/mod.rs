@@ -1,7 +1,7 @@
 //! Alarms on the bus: values in, changes out.
 //!
 //! ```text
-//! update ─▶ engine ─▶ change ─▶ ledger ── durable ─▶ $alarms/TOPIC/KIND, $alarms-journal, history
+//! update ─▶ engine ─▶ change ─▶ ledger ── durable ─▶ $alarms/TOPIC/KIND, $alarms-journal, history, notifications
 //!              ▲                   ▲
 //!   presence ──┘        request ───┘ ── durable ──▶ answer
 //! ```
@@ -14,7 +14,10 @@
 mod changes;
 mod inputs;
 mod kept;
+mod notifications;
 mod requests;
+
+pub use notifications::{Notifications, Notifying};
 
 use super::state::Bus;
 use crate::config::{AlarmConfig, Numbered};
@@ -132,6 +135,7 @@ impl Bus {
 
     /// Does what is due of alarms, and takes what has come out.
     pub(super) fn finish_alarms(&mut self, now: Now) {
+        self.give_standing(now);
         let Some(alarming) = &mut self.alarming else { return };
         if alarming.engine.timeout().is_some_and(|due| due <= now.mono) {
             alarming.engine.handle_timeout(now);
@@ -148,7 +152,13 @@ impl Bus {
 
     /// When something is due.
     pub(super) fn alarm_timeout(&self) -> Option<Instant> {
-        self.alarming.as_ref()?.engine.timeout()
+        let due = self.alarming.as_ref().and_then(|alarming| alarming.engine.timeout());
+        [due, self.notifying.timeout()].into_iter().flatten().min()
+    }
+
+    /// Whether changes wait for the disk.
+    fn has_waiting_alarms(&self) -> bool {
+        self.alarming.as_ref().is_some_and(|alarming| !alarming.waiting.is_empty())
     }
 }
 

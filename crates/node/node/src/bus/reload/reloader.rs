@@ -16,7 +16,7 @@ use super::shards::FieldShards;
 use super::status::{NotStarted, ReloadStatus};
 use super::{ReloadError, load_config};
 use crate::access::denial;
-use crate::bus::alarms::places_of;
+use crate::bus::alarms::{Notifications, places_of};
 use crate::bus::ownership::{BusChange, lanes, staying, unpublished};
 use crate::bus::reserved::Reserved;
 use crate::bus::{Bus, BusHandle};
@@ -28,6 +28,7 @@ use tieline_core::{Filter, Now, Topic};
 use tieline_derived::Series;
 use tieline_history::HistorySource;
 use tieline_net::Clock;
+use tieline_senders::Receivers;
 use tieline_views::View;
 use tokio::sync::Mutex as Turn;
 
@@ -40,6 +41,7 @@ pub struct Reloader {
     shards: FieldShards,
     known: KnownDevices,
     history: HistorySource,
+    notifications: Arc<Notifications>,
     running: Turn<Running>,
     status: Mutex<ReloadStatus>,
 }
@@ -50,6 +52,7 @@ struct Running {
     views: Vec<View>,
     derived: Vec<Series>,
     alarm: Option<AlarmConfig>,
+    notify: Receivers,
     /// What an edge shows although no client asks for it.
     keep: Vec<Filter>,
 }
@@ -98,14 +101,15 @@ impl Reloader {
         config: &Config,
         (bus, clock): (BusHandle, Clock),
         (table, known, shards): (DeviceTable, KnownDevices, FieldShards),
-        history: HistorySource,
+        (history, notifications): (HistorySource, Arc<Notifications>),
     ) -> Self {
         let views = config.views.clone();
         let started = Config { devices: Vec::new(), ..config.clone() };
         let (derived, alarm, keep) = (config.derived.clone(), config.alarm.clone(), kept_of(config));
-        let running = Running { table, views, derived, alarm, keep };
+        let notify = config.notify.clone();
+        let running = Running { table, views, derived, alarm, notify, keep };
         let (running, status) = (Turn::new(running), Mutex::default());
-        Self { started, bus, clock, shards, known, history, running, status }
+        Self { started, bus, clock, shards, known, history, notifications, running, status }
     }
 
     /// The field shards.
@@ -189,6 +193,7 @@ impl Reloader {
             self.bus.call(move |bus: &mut Bus, now| bus.replace_alarms(now, alarm, places)).await.map_err(stopped)?;
             running.alarm.clone_from(&config.alarm);
         }
+        self.take_receivers(running, &config.notify).await?;
         if config.derived != running.derived {
             let series = config.derived.clone();
             self.bus.call(move |bus: &mut Bus, now| bus.set_derived_series(now, series)).await.map_err(stopped)?;
@@ -203,6 +208,20 @@ impl Reloader {
         };
         self.bus.call(note).await.map_err(stopped)?;
         Ok(Reloaded { counts, not_started: failed, views, derived, derived_series, restart_needed })
+    }
+
+    /// Lets others be told of alarms.
+    async fn take_receivers(&self, running: &mut Running, receivers: &Receivers) -> Result<(), ReloadError> {
+        if running.notify == *receivers {
+            return Ok(());
+        }
+        let (notifications, others) = (Arc::clone(&self.notifications), receivers.clone());
+        let set = tokio::task::spawn_blocking(move || notifications.set(others)).await;
+        let node = |error: &dyn std::fmt::Display| ReloadError::Node(format!("notifications: {error}"));
+        set.map_err(|error| node(&error))?.map_err(|error| node(&error))?;
+        self.bus.call(|bus: &mut Bus, now| bus.tell_standing(now)).await.map_err(stopped)?;
+        running.notify.clone_from(receivers);
+        Ok(())
     }
 
     /// Lets an edge keep other topics of its upstream.
