@@ -43,7 +43,7 @@ packages:
 	@bash .ci/packages build-essential:cc cmake:cmake mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark iproute2:ip chromium:chromium \
 		fonts-dejavu-core: libzmq3-dev: libmodbus-dev: pkg-config:pkg-config softhsm2:softhsm2-util curl:curl openssl:openssl prometheus:promtool prometheus-alertmanager:prometheus-alertmanager valgrind:valgrind \
 		postgresql:pg_ctlcluster mariadb-server:mariadbd victoria-metrics:victoria-metrics \
-		umoci:umoci minisign:minisign rpm:rpm shellcheck:shellcheck systemd:systemd-analyze zstd:zstd
+		umoci:umoci minisign:minisign rpm:rpm shellcheck:shellcheck systemd:systemd-analyze zstd:zstd jq:jq sqlite3:sqlite3
 
 $(VENV): interop/requirements.txt
 	@bash .ci/step "python environment" python3 -m venv .venv

@@ -1,0 +1,1 @@
+mkdir -p target/release && ln -s "$(command -v tieline)" target/release/tieline

@@ -1,0 +1,2 @@
+tieline bacnet server vav.csv &
+tieline modbus server pump.csv --faults faults.toml &
