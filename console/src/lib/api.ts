@@ -135,6 +135,13 @@ export interface Site {
   events?: { wanted: number; asked: number; waiting: number; sent: number; lost: number; received: number };
 }
 
+/** A single-line diagram. */
+export interface DiagramEntry {
+  name: string;
+  title: string;
+  version: string;
+}
+
 export interface PointMeta {
   topic: string;
   name: string;
@@ -431,6 +438,7 @@ export const api = {
     get<{ edits: HistoryEdit[]; next: number | null }>('/v1/history/edits', { topic, from, to, active: 'true', limit: 50 }),
   edit: (given: EditGiven) => post('/v1/history/edits', given),
   undoEdit: (id: number, why: string) => post(`/v1/history/edits/${id}/undo`, { why }),
+  diagrams: () => get<{ diagrams: DiagramEntry[] }>('/v1/diagrams', {}, POLL_MS_MAX),
   alarmCounts: () => get<AlarmCounts>('/v1/alarms/counts', {}, POLL_MS_MAX),
   sites: (limit: number) => get<SitesPage>('/v1/sites', { order: 'worst', limit }, POLL_MS_MAX),
   audit: async (topic: string, limit: number) =>

@@ -1,6 +1,6 @@
 // Where the user is, kept in the address so that every view can be linked, reloaded and left with Back.
 
-export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status' | 'trends' | 'events' | 'alarms';
+export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status' | 'trends' | 'events' | 'alarms' | 'diagrams';
 
 export interface Route {
   view: View;
@@ -11,6 +11,8 @@ export interface Route {
   /** The reservation or the override in its panel. */
   task: string | null;
   pattern: string | null;
+  /** The diagram that is shown. */
+  name?: string | undefined;
   /** What a view of its own reads from the address. */
   query: string;
 }
@@ -20,7 +22,7 @@ export const WHOLE_VIEWS: readonly View[] = ['trends', 'events', 'alarms'];
 
 /** The views in their order in the top line. */
 export const VIEW_NAMES: readonly [View, string][] = [
-  ['topics', 'Topics'], ['devices', 'Devices'], ['alarms', 'Alarms'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'],
+  ['topics', 'Topics'], ['devices', 'Devices'], ['alarms', 'Alarms'], ['diagrams', 'Diagrams'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'],
 ];
 
 /** Reads `#/devices?device=…&point=…`; whatever is unknown is the topics view. */
@@ -28,16 +30,16 @@ export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   const params = new URLSearchParams(query);
   const view = VIEW_NAMES.find(([known]) => known === path)?.[0] ?? 'topics';
-  return { view, point: params.get('point'), device: params.get('device'), task: params.get('task'), pattern: params.get('pattern'), query: WHOLE_VIEWS.includes(view) ? query : '' };
+  return { view, point: params.get('point'), device: params.get('device'), task: params.get('task'), pattern: params.get('pattern'), name: params.get('name') ?? undefined, query: WHOLE_VIEWS.includes(view) ? query : '' };
 }
 
 /** The address of a route; slashes stay readable. */
 export function routeHash(route: Route): string {
   if (WHOLE_VIEWS.includes(route.view)) return `#/${route.view}${route.query && `?${route.query}`}`;
   const parts: string[] = [];
-  for (const key of ['device', 'task', 'pattern', 'point'] as const) {
+  for (const key of ['name', 'device', 'task', 'pattern', 'point'] as const) {
     const value = route[key];
-    if (value !== null) parts.push(`${key}=${encodeURIComponent(value).replaceAll('%2F', '/')}`);
+    if (value) parts.push(`${key}=${encodeURIComponent(value).replaceAll('%2F', '/')}`);
   }
   return `#/${route.view}${parts.length > 0 ? `?${parts.join('&')}` : ''}`;
 }

@@ -1,7 +1,7 @@
 // The state of the console: what the node said last, and what the user looks at.
 
 import {
-  api, ApiError, onLoginEnded, type Counts, type CountsUpdate, type Device, type Grade, type Me, type PointMeta, type Status, type TopicUpdate,
+  api, ApiError, onLoginEnded, type Counts, type CountsUpdate, type Device, type DiagramEntry, type Grade, type Me, type PointMeta, type Status, type TopicUpdate,
 } from './api';
 import type { AlarmList } from './alarmlist.svelte';
 import { DeviceList } from './devicelist.svelte';
@@ -53,6 +53,8 @@ class Store {
   readonly deviceList = new DeviceList(() => this.route.view === 'devices');
   /** Null where the node has no alarms configured. */
   alarms = $state.raw<AlarmList | null>(null);
+  /** Single-line diagrams that may be seen. */
+  diagrams = $state.raw<readonly DiagramEntry[]>([]);
   meta = $state.raw<ReadonlyMap<string, PointMeta>>(new Map());
   route = $state.raw<Route>(parseRoute(location.hash));
   expanded = $state.raw<ReadonlySet<string>>(new Set());
@@ -98,6 +100,7 @@ class Store {
     void this.loadMe().then(() => {
       void Promise.all([this.pollStatus(), this.findAlarms()]).then(() => this.follow());
       void this.loadMeta();
+      void this.findDiagrams();
       void this.deviceList.poll();
     });
   }
@@ -131,6 +134,10 @@ class Store {
         await new Promise((done) => setTimeout(done, wait));
       }
     }
+  }
+
+  async findDiagrams(): Promise<void> {
+    this.diagrams = (await api.diagrams().catch(() => null))?.diagrams ?? this.diagrams;
   }
 
   private async findAlarms(): Promise<void> {
@@ -203,7 +210,7 @@ class Store {
   }
 
   go(change: Partial<Route>): void {
-    this.route = { ...this.route, ...(change.view && change.view !== this.route.view ? { query: '' } : {}), ...change };
+    this.route = { ...this.route, ...(change.view && change.view !== this.route.view ? { query: '', name: undefined } : {}), ...change };
     if (change.view === 'devices') this.deviceList.readAll();
     const hash = routeHash(this.route);
     if (hash !== location.hash) location.hash = hash;

@@ -13,6 +13,7 @@ pub use crate::control::args::{CommandArgs, Mode};
 use crate::control::args::{OverrideVerb, ReleaseArgs, RenewArgs, ReservationsArgs, ReserveArgs, RevertArgs, SetArgs};
 use crate::control::tags::TagVerb;
 use crate::delta::DeltaVerb;
+use crate::diagram::args::DiagramVerb;
 use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
@@ -150,6 +151,9 @@ pub enum Verb {
     /// Alarm rules: check a file of them, try it on recorded history
     #[command(subcommand)]
     Rules(RulesVerb),
+    /// Single-line diagrams: draw one from bays, check files, list those of a node
+    #[command(subcommand)]
+    Diagram(DiagramVerb),
     /// Named nodes: address, user, TLS files
     #[command(subcommand)]
     Context(ContextVerb),

@@ -285,6 +285,18 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tieline views test --config plant.toml --live", "tieline views test --config plant.toml < updates.txt"],
     ),
     ("views reload", &["tieline views reload"]),
+    (
+        "diagram new",
+        &[
+            "tieline diagram new station.toml > diagrams/station.svg",
+            "tieline diagram new station.toml -o diagrams/station.svg",
+        ],
+    ),
+    (
+        "diagram check",
+        &["tieline diagram check diagrams/station.svg", "tieline diagram check station.svg feeders.svg --json"],
+    ),
+    ("diagram list", &["tieline diagram list", "tieline diagram list --json"]),
     ("rules check", &["tieline rules check alarms.csv", "tieline rules check alarms.csv --strict --json"]),
     (
         "rules test",

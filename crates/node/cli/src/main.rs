@@ -17,6 +17,7 @@ mod consent;
 mod context;
 mod control;
 mod delta;
+mod diagram;
 mod discover;
 mod dnp3;
 mod examples;
@@ -121,6 +122,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Tag(verb) => control::tags::tag(&verb),
         Verb::Views(verb) => views::views(&verb),
         Verb::Rules(verb) => rules::rules(&verb),
+        Verb::Diagram(verb) => diagram::diagram(&verb),
         Verb::Reload(args) => reload::reload(&args),
         Verb::Context(verb) => context::context(&verb),
         Verb::Access(verb) => access::access(&verb),

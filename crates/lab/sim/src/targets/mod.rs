@@ -6,6 +6,7 @@
 mod bacnet;
 mod deltas;
 mod derived;
+mod diagrams;
 mod extensions;
 mod fabric;
 mod goose;
@@ -26,13 +27,14 @@ mod websocket;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 44] = [
+pub const TARGETS: [(&str, Target); 45] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
     ("bacnet_server", bacnet::server),
     ("bacnet_secure", bacnet::secure),
     ("derived_expression", derived::expression),
+    ("diagram_svg", diagrams::svg),
     ("dnp3_link", layers::link),
     ("dnp3_transport", layers::transport),
     ("dnp3_app", layers::app),

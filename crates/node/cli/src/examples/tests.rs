@@ -20,6 +20,7 @@ const WITHOUT_JSON: &[(&str, &str)] = &[
     ("completion", "a shell reads it"),
     ("config default", "prints a configuration file, which is TOML"),
     ("config show", "prints a configuration file, which is TOML"),
+    ("diagram new", "prints SVG"),
     ("fabric config", "prints the configuration file of a nats-server"),
     ("man", "writes files for people"),
 ];

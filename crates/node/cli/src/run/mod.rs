@@ -80,6 +80,7 @@ fn read_config(args: &RunArgs, demo: Option<&Demo>, data: &Path) -> Result<Confi
         }
         config.devices.extend(shown.devices);
         config.alarm = config.alarm.or(shown.alarm);
+        config.console = config.console.with(shown.console);
         config.source.devices_of = Some(demo.config_file().to_owned());
     }
     let joined = FabricFiles::of(data).joined();

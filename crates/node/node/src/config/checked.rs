@@ -8,6 +8,7 @@ use super::control::{CoordinationConfig, read_control};
 use super::database::{DatabaseConfig, read_databases};
 use super::derived::{Beside, read_derived};
 use super::device::{DeviceConfig, PointLists, Shared, read_device};
+use super::diagrams::{ConsoleConfig, read_console};
 use super::edge::{EdgeConfig, read_edge};
 use super::fabric::{CentreConfig, FabricConfig, SiteConfig, check_joined, read_joined};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
@@ -64,6 +65,8 @@ pub struct Config {
     pub alarm: Option<AlarmConfig>,
     /// `[notify]`: who is told of alarms.
     pub notify: Receivers,
+    /// `[console]`.
+    pub console: ConsoleConfig,
     /// `[edge]`; none where the node has no upstream.
     pub edge: Option<EdgeConfig>,
     /// `[fabric]`; none where the node is joined to no other.
@@ -197,6 +200,7 @@ impl Default for Config {
             control: CoordinationConfig::default(),
             alarm: None,
             notify: Receivers::default(),
+            console: ConsoleConfig::default(),
             edge: None,
             fabric: None,
             site: None,
@@ -233,6 +237,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         control: read_control(root.section(doc, "control"), doc),
         alarm,
         notify,
+        console: read_console(root.section(doc, "console"), doc, folder),
         edge,
         fabric,
         site,

@@ -20,11 +20,11 @@ pub struct Source {
 }
 
 /// The keys of what differs from the configuration that a node was started with, and is not reloaded. Devices with all that they
-/// name, views, derived series, alarms, who is told of them, and the files of users and certificates are: they are not among them.
+/// name, views, derived series, alarms, who is told of them, diagrams, and the files of users and certificates are: they are not among them.
 #[must_use]
 pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     let Config { node, http, mqtt, access, audit, history, command, control, edge, topics, .. } = started;
-    let Config { devices: _, views: _, derived: _, alarm: _, notify: _, source, fabric, site, centre, .. } = started;
+    let Config { devices: _, views: _, derived: _, alarm: _, notify: _, console: _, source, fabric, site, centre, .. } = started;
     // What the command line says instead is not that of the file.
     let (http_listen, mqtt_listen) = source.listen.unwrap_or((http.listen, mqtt.listen));
     let mut found = Vec::new();

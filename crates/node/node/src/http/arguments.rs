@@ -127,6 +127,36 @@ impl Input for EditAt {
     }
 }
 
+/// The name of a diagram in a path.
+pub struct DiagramAt(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for DiagramAt {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(text) = path.map_err(|_| undecodable("the name"))?;
+        if tieline_diagram::is_diagram_name(&text) {
+            Ok(Self(text))
+        } else {
+            Err(wrong("the name", &text, "a-z, 0-9, - and _"))
+        }
+    }
+}
+
+impl Input for DiagramAt {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.parameter(json!({
+            "name": "name",
+            "in": "path",
+            "required": true,
+            "description": "The name of the diagram",
+            "schema": { "type": "string", "pattern": "^[a-z0-9_-]{1,64}$" },
+        }));
+        operation.may_fail(400, "The name is wrong");
+    }
+}
+
 /// The entity tag in `If-None-Match`, where there is one.
 pub struct KnownTag(pub Option<String>);
 

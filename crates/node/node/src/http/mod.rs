@@ -21,6 +21,7 @@ mod databases;
 mod derived;
 mod device_metrics;
 mod devices;
+mod diagrams;
 mod durations;
 mod edge;
 mod field;

@@ -11,7 +11,7 @@ mod notify;
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, history,
+    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, diagrams, history,
     history_compaction, history_deletion, history_edits, history_import, history_states, history_stats, history_tail,
     joining, locks, metrics, reload, sessions, sites, status, tags, topics, trace, values,
 };
@@ -24,7 +24,7 @@ use tieline_service::http::routes::Routes;
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
     let routes = of_devices(of_edits(of_history(of_topics(routes))));
-    let routes = of_fabric(of_locks(of_monitoring(of_node(of_control(routes)))));
+    let routes = of_diagrams(of_fabric(of_locks(of_monitoring(of_node(of_control(routes))))));
     notify::add(alarms::add(graphite::add(logins::add(routes))))
 }
 
@@ -335,6 +335,23 @@ fn of_locks(routes: Routes<Protected>) -> Routes<Protected> {
             .about("The audit log gets a record.")
             .problem(404, "No session has the lock"),
     )
+}
+
+/// Of single-line diagrams.
+fn of_diagrams(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get(
+            "/v1/diagrams",
+            diagrams::list,
+            Op::new("diagrams", "List single-line diagrams of whose topics the user may read some"),
+        )
+        .get(
+            "/v1/diagrams/{name}",
+            diagrams::one,
+            Op::new("diagram", "Get a single-line diagram as SVG")
+                .says(200, "The SVG, with topics in its attributes")
+                .problem(404, "There is no such diagram, or the user may read none of its topics"),
+        )
 }
 
 /// Of a node among others.

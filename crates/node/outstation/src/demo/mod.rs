@@ -67,7 +67,7 @@ impl Demo {
 struct SiteFiles {
     /// The text of the configuration.
     config: String,
-    /// The point lists that it names.
+    /// The files that it names, some in a folder.
     lists: Vec<(&'static str, &'static str)>,
 }
 
@@ -75,7 +75,9 @@ impl SiteFiles {
     fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         std::fs::create_dir_all(folder)?;
         for (name, text) in &self.lists {
-            std::fs::write(folder.join(name), text)?;
+            let file = folder.join(name);
+            std::fs::create_dir_all(file.parent().unwrap_or(folder))?;
+            std::fs::write(file, text)?;
         }
         let path = folder.join("tieline.toml");
         std::fs::write(&path, &self.config)?;

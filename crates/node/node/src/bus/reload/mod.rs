@@ -3,6 +3,7 @@
 //!
 //! Read first: `reloader.rs`.
 
+mod diagrams;
 mod known;
 mod reloader;
 mod shards;

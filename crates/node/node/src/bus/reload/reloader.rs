@@ -11,6 +11,7 @@
 //! One reload at a time. What a device tells before it leaves is read before another takes its topic (2), and a command that
 //! was made for a point list that has changed is not sent (its revision).
 
+use super::diagrams::KnownDiagrams;
 use super::known::KnownDevices;
 use super::shards::FieldShards;
 use super::status::{NotStarted, ReloadStatus};
@@ -40,6 +41,7 @@ pub struct Reloader {
     clock: Clock,
     shards: FieldShards,
     known: KnownDevices,
+    diagrams: KnownDiagrams,
     history: HistorySource,
     notifications: Arc<Notifications>,
     running: Turn<Running>,
@@ -109,7 +111,8 @@ impl Reloader {
         let notify = config.notify.clone();
         let running = Running { table, views, derived, alarm, notify, keep };
         let (running, status) = (Turn::new(running), Mutex::default());
-        Self { started, bus, clock, shards, known, history, notifications, running, status }
+        let diagrams = KnownDiagrams::of(Arc::clone(&config.console.diagrams));
+        Self { started, bus, clock, shards, known, diagrams, history, notifications, running, status }
     }
 
     /// The field shards.
@@ -122,6 +125,12 @@ impl Reloader {
     #[must_use]
     pub const fn known(&self) -> &KnownDevices {
         &self.known
+    }
+
+    /// The diagrams that there are.
+    #[must_use]
+    pub const fn diagrams(&self) -> &KnownDiagrams {
+        &self.diagrams
     }
 
     /// What came of all reloads.
@@ -186,6 +195,7 @@ impl Reloader {
         let counts = change.counts;
         let failed = self.carry_out(running, (change, prepared), &config).await?;
         self.history.set_rules(config.history.retention.clone());
+        self.diagrams.set(Arc::clone(&config.console.diagrams));
         self.take_keep(running, kept_of(&config)).await?;
         let derived_series = config.derived.len();
         if config.alarm != running.alarm {
@@ -394,6 +404,7 @@ fn read_again(source: &Source) -> Result<Config, ReloadError> {
         let more = load_config(more).map_err(ReloadError::Config)?;
         config.devices.extend(more.devices);
         config.alarm = config.alarm.or(more.alarm);
+        config.console = config.console.with(more.console);
     }
     Ok(config)
 }
