@@ -50,7 +50,6 @@ use tieline_history::{DerivedParts, DerivedWriter, EditLimits, HistorySource};
 use tieline_ledger::Image;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_service::http::places::Places;
-use tieline_topics::Limits;
 use tieline_transport::CertificateCache;
 use tieline_views::Views;
 use upstream::EdgeParts;

@@ -202,7 +202,8 @@ fn height_of(bay: &Bay) -> usize {
 }
 
 fn room_of(item: &Item) -> usize {
-    ITEM.max(item.values.len() * TEXT + TEXT) + if is_beside(item) { ITEM / 2 } else { 0 }
+    let lines = item.values.len() + 1;
+    if is_beside(item) { ITEM / 2 + ITEM + lines * TEXT } else { ITEM.max(lines * TEXT) }
 }
 
 /// Where a bay is: its column, and the lines above and below.
@@ -287,7 +288,7 @@ fn draw_item(pen: &mut Pen<'_>, bay: &Bay, item: &Item, ends_at: Option<&str>) {
     };
     // A symbol that points away from its busbar is turned over where the bay goes up.
     let points = matches!(item.kind, Kind::Line) || item.kind.is_end();
-    let turn = (pen.place.is_up && points).then(|| format!(" rotate(180 {HALF} {})", ITEM / 2)).unwrap_or_default();
+    let turn = if pen.place.is_up && points { format!(" rotate(180 {HALF} {})", ITEM / 2) } else { String::new() };
     let _ = write!(
         pen.out,
         "<g data-symbol=\"{}\"{} transform=\"translate({} {y}){turn}\">",
@@ -374,12 +375,9 @@ fn draw_beside(pen: &mut Pen<'_>, bay: &Bay, item: &Item) {
     draw_symbol(pen.out, item, false);
     pen.out.push_str("</g>\n");
     let label = if item.name.is_empty() { bay.name.as_str() } else { &item.name };
-    if is_earth && item.values.is_empty() {
-        let _ = writeln!(pen.out, "{}", text_of(side + HALF + 2, y + ITEM, "start", "12", label));
-    } else {
-        let named = Item { name: label.to_string(), ..item.clone() };
-        draw_texts(pen.out, &named, side + HALF + 2, y + ITEM / 2 + 4);
-    }
+    let named = Item { name: label.to_string(), ..item.clone() };
+    // Below the symbol: beside it is the bay.
+    draw_texts(pen.out, &named, side - HALF, y + 5 + ITEM + TEXT - 6);
 }
 
 /// Names and values, below one another.

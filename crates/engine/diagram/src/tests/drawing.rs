@@ -67,12 +67,13 @@ fn bays_are_drawn_as_a_network_that_the_check_accepts() {
 
 #[test]
 fn what_cannot_be_drawn_is_said() {
-    let change = |with: fn(&mut Drawing)| {
+    type Change = fn(&mut Drawing);
+    let change = |with: Change| {
         let mut drawing = station();
         with(&mut drawing);
         drawing.to_svg().unwrap_err().into_iter().map(|error| error.to_string()).collect::<Vec<_>>().join("\n")
     };
-    let cases: [(fn(&mut Drawing), &str); 9] = [
+    let cases: [(Change, &str); 9] = [
         (|d| d.bays.clear(), "the diagram: found 0 bays, expected 1 to 200"),
         (|d| d.bays[2].from = "x".to_string(), "bay \"f1\": found from = \"x\", expected the name of a busbar"),
         (|d| d.bays[1].to = Some("hv".to_string()), "found to = \"hv\", expected the busbar after that of from"),

@@ -13,9 +13,6 @@ use serde::Serialize;
 use tieline_access::Verb;
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 
-/// What a browser that opens the file by itself may do with it: show it.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
-
 /// Single-line diagrams
 #[derive(JsonSchema, Serialize)]
 pub struct DiagramList {
@@ -70,7 +67,6 @@ impl IntoResponse for Svg {
             headers.insert(header::ETAG, tag);
         }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
         response
     }
 }
