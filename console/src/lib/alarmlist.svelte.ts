@@ -5,6 +5,9 @@ import { api, get, post, type TopicUpdate } from './api';
 import { Poll } from './poll.svelte';
 
 const PREFIX = '$alarms/';
+/** The time of a frame: what takes longer is the work of showing a list. */
+const FRAME_MS = 17;
+const PAUSE_MS_MAX = 100;
 /** After a stream was opened, so that it has told what it knows. */
 const SETTLE_MS = 1_500;
 
@@ -15,7 +18,7 @@ interface Page {
 
 export class AlarmList {
   readonly all = new Map<string, Alarm>();
-  /** Grows at most once per animation frame when alarms changed. */
+  /** Grows when alarms changed: at most once per animation frame, and so seldom that most time is left to take changes. */
   version = $state.raw(0);
   /** The newest critical alarm, in words. */
   said = $state.raw('');
@@ -25,6 +28,8 @@ export class AlarmList {
   });
   private readonly counts = new Poll(() => api.alarmCounts());
   private framePending = false;
+  /** The list is not shown again before. */
+  private resume = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** What was heard while the list is read. */
   private heard: Set<string> | null = null;
@@ -61,10 +66,14 @@ export class AlarmList {
   private wantFrame(): void {
     if (this.framePending) return;
     this.framePending = true;
-    requestAnimationFrame(() => {
+    const show = () => requestAnimationFrame((began) => {
       this.framePending = false;
       this.version++;
+      requestAnimationFrame((now) => (this.resume = now + Math.min(2 * (now - began - FRAME_MS), PAUSE_MS_MAX)));
     });
+    const pause = this.resume - performance.now();
+    if (pause > 0) setTimeout(show, pause);
+    else show();
   }
 
   /** Reads the list once more, soon: what became normal while no stream was open is told by none. */

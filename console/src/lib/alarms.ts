@@ -107,10 +107,12 @@ export function alarmsQuery(asked: Partial<AlarmsAsked>): string {
 }
 
 const weight = (alarm: Alarm) => (isNew(alarm) ? 0 : 20) + (alarm.active ? 0 : 10) + PRIORITIES.indexOf(alarm.priority);
+/** One number to sort thousands by: what is compared first, then the time in milliseconds. */
+const rank = (alarm: Alarm, order: string) => (order === 'time' ? 0 : weight(alarm) * 1e14) - Date.parse(alarm.since);
+const byTime = (a: Alarm, b: Alarm) => (a.since < b.since ? 1 : a.since > b.since ? -1 : a.topic < b.topic ? -1 : a.topic > b.topic ? 1 : a.kind < b.kind ? -1 : 1);
 
 /** Unacknowledged first, then active, then by priority, the newest first. */
 export const byWorst = (a: Alarm, b: Alarm) => weight(a) - weight(b) || byTime(a, b);
-export const byTime = (a: Alarm, b: Alarm) => (a.since < b.since ? 1 : a.since > b.since ? -1 : keyOf(a) < keyOf(b) ? -1 : 1);
 
 /** The alarms that the address asks for, in its order. */
 export function select(alarms: Iterable<Alarm>, { tab, q, priority, state, group, order }: AlarmsAsked): { found: Alarm[]; error: string | null } {
@@ -118,15 +120,14 @@ export function select(alarms: Iterable<Alarm>, { tab, q, priority, state, group
   const lowest = priority ? PRIORITIES.indexOf(priority) : PRIORITIES.length;
   // Words may also be those of the text; a filter is one of topics.
   const name = /[+#]/.test(q) ? ({ topic }: Alarm) => topic : ({ topic, kind, text }: Alarm) => `${topic} ${kind} ${text}`;
-  const found: Alarm[] = [];
+  const found: { alarm: Alarm; by: number }[] = [];
   for (const alarm of alarms) {
     if (isAside(alarm) !== (tab === 'aside') || PRIORITIES.indexOf(alarm.priority) > lowest) continue;
     if ((state && alarm.state !== state) || (group && alarm.group !== group) || (test && !test(name(alarm)))) continue;
-    found.push(alarm);
+    found.push({ alarm, by: rank(alarm, order) });
   }
-  if (order === 'time') return { found: found.sort(byTime), error };
-  const weighed = found.map((alarm) => ({ alarm, by: weight(alarm) }));
-  return { found: weighed.sort((a, b) => a.by - b.by || byTime(a.alarm, b.alarm)).map(({ alarm }) => alarm), error };
+  found.sort((a, b) => a.by - b.by || byTime(a.alarm, b.alarm));
+  return { found: found.map(({ alarm }) => alarm), error };
 }
 
 export interface AlarmRow {
@@ -141,7 +142,7 @@ export interface AlarmRow {
 
 /** Rows of alarms in order; consequences are below their cause where that is opened. */
 export function fold(alarms: readonly Alarm[], opened: ReadonlySet<string>): AlarmRow[] {
-  const there = new Set(alarms.map(keyOf));
+  const there = new Set(alarms.some(({ cause }) => cause) ? alarms.map(keyOf) : []);
   const under = new Map<string, Alarm[]>();
   for (const alarm of alarms) {
     const cause = alarm.cause && keyOf(alarm.cause);
@@ -156,7 +157,7 @@ export function fold(alarms: readonly Alarm[], opened: ReadonlySet<string>): Ala
     for (const alarm of under.get(place) ?? []) {
       const key = keyOf(alarm);
       const open = opened.has(key);
-      rows.push({ key, alarm, level, below: count(key), open });
+      rows.push({ key, alarm, level, below: under.size > 1 ? count(key) : 0, open });
       if (open) put(key, level + 1);
     }
   };

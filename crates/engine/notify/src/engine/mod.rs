@@ -278,12 +278,13 @@ impl Notify {
         }
         let is_same = self.episodes.get(alarm).is_some_and(|episode| episode.notice.seq == notice.seq);
         let Some((route, course)) = self.course(alarm, message.route).filter(|_| is_same) else { return };
-        if course.step == message.step + 1 && route.step(course.step).is_some() {
-            if let Some(due) = course.due {
-                course.wait(now, Some(Duration::ZERO));
-                self.deadlines.remove(due, (alarm.clone(), message.route));
-                self.deadlines.add(now.mono, (alarm.clone(), message.route));
-            }
+        if course.step == message.step + 1
+            && route.step(course.step).is_some()
+            && let Some(due) = course.due
+        {
+            course.wait(now, Some(Duration::ZERO));
+            self.deadlines.remove(due, (alarm.clone(), message.route));
+            self.deadlines.add(now.mono, (alarm.clone(), message.route));
         }
     }
 

@@ -1,4 +1,5 @@
-//! Live feeds for HTTP: each is a subscriber of the tree that is sent what changed, conflated, ten times a second.
+//! Live feeds for HTTP: each is a subscriber of the tree that is sent what changed, conflated, ten times a second; one that was
+//! sent as much as may wait for its reader goes on as soon as the reader has taken some.
 //!
 //! A feed is a set of dirty topics, not a queue ([`super::changes`]): a reader that is slow gets the newest value of each topic later.
 //! Each second it is told the time: a reader that hears nothing for longer knows that the bus stands still, or the way to it.
@@ -17,6 +18,10 @@ use tokio::sync::mpsc;
 
 /// For how long readers are sent something in a turn of the bus.
 const FEEDS_A_TURN: Duration = Duration::from_millis(1);
+/// How often a reader is sent what changed.
+const EVERY: Duration = Duration::from_millis(100);
+/// How soon a reader is looked at again that had not taken all: at 256 KiB that wait, 25 MB a second reach it.
+const FULL_EVERY: Duration = Duration::from_millis(10);
 /// Messages that may wait for a reader.
 pub const WAITING_MAX: usize = 4;
 /// The same of all readers together, but for one of each.
@@ -43,8 +48,10 @@ struct Turn<F> {
 /// How far a reader was sent what is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flushed {
-    /// All that it takes.
+    /// All that there is.
     All,
+    /// As much as may wait for it.
+    Full,
     /// As much as there was time for.
     Some,
     /// It is gone, or has to go.
@@ -58,6 +65,8 @@ pub struct LiveFeed {
     owner: Arc<str>,
     out: mpsc::Sender<LiveMessage>,
     counting: Option<Counting>,
+    /// When it is looked at next.
+    due: Instant,
     beat_due: Instant,
     changes: Changes,
     /// More was removed than could wait, or its rights have changed: the reader must begin again.
@@ -81,6 +90,7 @@ impl LiveFeed {
             owner: Arc::default(),
             out,
             counting: None,
+            due: Instant::ZERO,
             beat_due: Instant::ZERO,
             changes: Changes::new(filters),
             is_behind: false,
@@ -145,11 +155,11 @@ impl LiveFeed {
                 return Flushed::Some;
             }
             if self.out.max_capacity() - self.out.capacity() >= turn.messages_max {
-                return Flushed::All;
+                return Flushed::Full;
             }
             let permit = match self.out.try_reserve() {
                 Ok(permit) => permit,
-                Err(mpsc::error::TrySendError::Full(())) => return Flushed::All,
+                Err(mpsc::error::TrySendError::Full(())) => return Flushed::Full,
                 Err(mpsc::error::TrySendError::Closed(())) => return Flushed::Gone,
             };
             if is_beat {
@@ -222,8 +232,8 @@ impl Bus {
         self.feeds.retain(|feed| *feed != key);
     }
 
-    /// Sends feeds what changed, for as long as a turn may take; false where some have more to be sent.
-    pub(super) fn flush_feeds(&mut self, now: Now) -> bool {
+    /// Sends feeds what changed, for as long as a turn may take; says when to go on.
+    pub(super) fn flush_feeds(&mut self, now: Now) -> Instant {
         let Self { shard, subscribers, tree, feeds, next_feed, censuses, .. } = self;
         censuses.take_changes(|census, path, above| {
             for key in feeds.iter() {
@@ -238,16 +248,17 @@ impl Bus {
         let turn = Turn { messages_max, is_over };
         let mut gone = Vec::new();
         while let Some(key) = feeds.get(*next_feed).copied() {
-            let flushed = match subscribers.get_mut(key) {
-                Some(Subscriber::Feed(feed)) => feed.flush(now, tree, censuses, &turn),
-                Some(_) | None => Flushed::All,
-            };
-            if flushed == Flushed::Gone {
-                gone.push(key);
+            if let Some(Subscriber::Feed(feed)) = subscribers.get_mut(key)
+                && feed.due <= now.mono
+            {
+                match feed.flush(now, tree, censuses, &turn) {
+                    Flushed::All => feed.due = next_time(now.mono),
+                    Flushed::Full => feed.due = now.mono + FULL_EVERY,
+                    Flushed::Gone => gone.push(key),
+                    Flushed::Some => break,
+                }
             }
-            if flushed != Flushed::Some {
-                *next_feed += 1;
-            }
+            *next_feed += 1;
             if (turn.is_over)() {
                 break;
             }
@@ -257,8 +268,23 @@ impl Bus {
             *next_feed = 0;
         }
         gone.into_iter().for_each(|key| self.remove_feed(key));
-        is_done
+        if is_done { self.feeds_due(now.mono) } else { now.mono }
     }
+
+    /// When the first feed is due; a new one waits for the others.
+    fn feeds_due(&self, now: Instant) -> Instant {
+        let due = |key: &usize| match self.subscribers.get(*key) {
+            Some(Subscriber::Feed(feed)) => Some(feed.due),
+            _ => None,
+        };
+        self.feeds.iter().filter_map(due).min().map_or(next_time(now), |due| due.min(next_time(now)))
+    }
+}
+
+/// Feeds are looked at at the same times, so that the bus is not woken for each.
+fn next_time(now: Instant) -> Instant {
+    let every = u64::try_from(EVERY.as_nanos()).unwrap_or(u64::MAX);
+    Instant((now.0 / every + 1) * every)
 }
 
 #[cfg(test)]
@@ -306,7 +332,8 @@ mod tests {
             let Self { censuses, feed, .. } = self;
             censuses.take_changes(|key, path, above| feed.group_changed(key, path, above));
             let turn = Turn { messages_max: WAITING_MAX, is_over: || false };
-            assert_eq!(feed.flush(now(at_ms), &self.tree, censuses, &turn), Flushed::All);
+            let flushed = feed.flush(now(at_ms), &self.tree, censuses, &turn);
+            assert!(matches!(flushed, Flushed::All | Flushed::Full), "{flushed:?}");
             let mut text = String::new();
             while let Some(message) = if reads { self.messages.try_recv().ok() } else { None } {
                 match message.event {

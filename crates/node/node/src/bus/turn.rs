@@ -14,8 +14,6 @@ use tokio::task::JoinSet;
 
 /// Inputs applied before anything is sent.
 const INPUTS_A_TURN: usize = 64;
-/// How often live feeds are sent what changed.
-const FEED_EVERY: Duration = Duration::from_millis(100);
 /// How long last values are sent at a time; a client that is being sent some gets what its socket takes.
 const SNAPSHOTS_A_TURN: Duration = Duration::from_micros(200);
 /// How soon a snapshot goes on that waits for a slow client.
@@ -74,7 +72,7 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
             bus.finish_turn(now);
             bus.run_asks(now);
             if feeds_due <= now.mono {
-                feeds_due = if bus.flush_feeds(now) { now.mono + FEED_EVERY } else { now.mono };
+                feeds_due = bus.flush_feeds(now);
             }
             let deadline = bus.deadline(now, feeds_due);
             next_turn.due.set(deadline);
