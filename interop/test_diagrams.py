@@ -1,4 +1,4 @@
-"""Single-line diagrams: drawn and checked by the command line, served to callers that may read their topics, read anew by a reload."""
+"""Single-line diagrams: drawn and checked by the command line, served to callers that may read their topics, taken by a reload."""
 
 import json
 import urllib.error

@@ -231,7 +231,7 @@ export async function trouble(run, base) {
     const plain = names.filter((name) => !/\.(br|gz)$/.test(name));
     // What a browser is sent: the packed file where there is one.
     const sent = plain.map((name) => size(names.includes(`${name}.br`) ? `${name}.br` : name));
-    // Diagrams are read by those who look at them, and have a limit of their own.
+    // Diagrams are read when they are first looked at, and have a limit of their own.
     const isDiagrams = (name) => /Diagrams-/.test(name);
     const sum = (of) => sent.reduce((bytes, one, i) => bytes + (of(plain[i]) ? one : 0), 0);
     const [all, diagrams] = [sum((name) => !isDiagrams(name)), sum(isDiagrams)];

@@ -45,8 +45,7 @@ impl Drawing {
         for (index, zone) in zones.iter().enumerate() {
             let bottom = y + zone.height();
             for (column, bay) in zone.bays.iter().enumerate() {
-                let begins_below = bay.is_up;
-                let place = Place { x: MARGIN + column * COLUMN + INSET, top: y, bottom, is_up: begins_below };
+                let place = Place { x: MARGIN + column * COLUMN + INSET, top: y, bottom, is_up: bay.is_up };
                 draw_bay(&mut body, bay, place);
             }
             if let Some(busbar) = self.busbars.get(index) {

@@ -1,7 +1,7 @@
 //! Checks an SVG file of a user, and finds what it is bound to.
 //!
 //! A file gets in only with elements that draw. It has no script, no foreign content, no style sheet, no animation, no attribute
-//! that handles an event, and it refers to nothing outside itself: whoever looks at it runs nothing and asks nobody.
+//! that handles an event, and it refers to nothing outside itself: showing it runs nothing and sends no request.
 
 mod binding;
 mod words;
@@ -145,7 +145,6 @@ struct Reader<'a> {
     elements: usize,
     title: Option<String>,
     is_title: bool,
-    /// Depth of an element of another program, whose content is not drawn.
     errors: Vec<SvgError>,
     binder: Binder,
 }
