@@ -138,16 +138,18 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Join(args) => join::join(&args),
         #[cfg(feature = "fabric")]
         Verb::Fabric(verb) => fabric::fabric(&verb),
-        Verb::Completion { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut examples::command(), "tieline", &mut script);
-            std::io::stdout().write_all(&script)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Verb::Completion { shell } => completion(shell),
         Verb::Man { out } => man::man(&out),
         Verb::Seal(verb) => seal::seal(&verb),
         Verb::Bench(verb) => bench::bench(verb),
     }
+}
+
+fn completion(shell: clap_complete::Shell) -> Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut examples::command(), "tieline", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Whether a reader has had enough, as in `tieline topics | head`.

@@ -24,7 +24,9 @@ pub struct Source {
 #[must_use]
 pub fn restart_needed(started: &Config, file: &Config) -> Vec<&'static str> {
     let Config { node, http, mqtt, access, audit, history, command, control, edge, topics, .. } = started;
-    let Config { devices: _, views: _, derived: _, alarm: _, notify: _, console: _, source, fabric, site, centre, .. } = started;
+    let Config {
+        devices: _, views: _, derived: _, alarm: _, notify: _, console: _, source, fabric, site, centre, ..
+    } = started;
     // What the command line says instead is not that of the file.
     let (http_listen, mqtt_listen) = source.listen.unwrap_or((http.listen, mqtt.listen));
     let mut found = Vec::new();

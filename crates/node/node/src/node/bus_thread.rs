@@ -98,16 +98,7 @@ pub(super) fn start_bus(
         let sockets = Rc::new(sockets);
         let broker = Broker::new(listeners, &config, http_answer, Rc::clone(&sockets));
         let _ = report.send(Ok(addresses));
-        let limits = Limits {
-            topics_max: config.topics_max,
-            bytes_max: config.values_bytes_max,
-            subscriber_subscriptions_max: CLIENT_SUBSCRIPTIONS_MAX,
-            payload_bytes_max: usize::try_from(config.packet_bytes_max).unwrap_or(usize::MAX),
-            ..Limits::default()
-        };
-        let mut bus = Bus::new(&shard, limits, recorder, commands);
-        bus.set_kept(KeptLimits::of(&config));
-        bus.set_sys_interval(config.sys_interval);
+        let mut bus = bus_of(&shard, &config, recorder, commands);
         if let Some(views) = views {
             bus.set_views(views);
         }
@@ -146,4 +137,24 @@ pub(super) fn start_bus(
     let thread = thread.map_err(StartError::Thread)?;
     let ended = || StartError::Thread(std::io::Error::other("the bus ended before it began"));
     Ok((thread, reported.recv().unwrap_or_else(|_| Err(ended()))?))
+}
+
+/// A bus with the limits of the configuration.
+fn bus_of(
+    shard: &Rc<tieline_net::Shard>,
+    config: &MqttConfig,
+    recorder: Recorder<Receipt>,
+    commands: Commands<Answer>,
+) -> Bus {
+    let limits = Limits {
+        topics_max: config.topics_max,
+        bytes_max: config.values_bytes_max,
+        subscriber_subscriptions_max: CLIENT_SUBSCRIPTIONS_MAX,
+        payload_bytes_max: usize::try_from(config.packet_bytes_max).unwrap_or(usize::MAX),
+        ..Limits::default()
+    };
+    let mut bus = Bus::new(shard, limits, recorder, commands);
+    bus.set_kept(KeptLimits::of(config));
+    bus.set_sys_interval(config.sys_interval);
+    bus
 }
