@@ -357,11 +357,11 @@ impl<'a> Section<'a> {
         Section { path, at: value.span().start, table, template, asked: Vec::new() }
     }
 
-    /// Every table below this one, with its key, in the order of the text.
+    /// Every table below this one that was not asked for, with its key, in the order of the text.
     pub fn sections(&mut self, doc: &mut Document<'_>) -> Vec<(String, Section<'a>)> {
         let Some(table) = self.table else { return Vec::new() };
-        let mut all: Vec<_> =
-            table.keys().map(|key| (key.get_ref().to_string(), self.child(doc, key.get_ref()))).collect();
+        let others = table.keys().filter(|key| !self.asked.contains(&key.get_ref().as_ref()));
+        let mut all: Vec<_> = others.map(|key| (key.get_ref().to_string(), self.child(doc, key.get_ref()))).collect();
         all.sort_by_key(|(_, section)| section.at);
         self.table = None;
         all

@@ -41,8 +41,7 @@ pub fn read_notify(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, no
         let found = format!("{} routes", routes.len());
         doc.report(section.at(), "notify.route", found, format!("{ROUTES_MAX} at most"));
     }
-    let mut sections = s.sections(doc);
-    sections.retain(|(name, _)| name != "route");
+    let sections = s.sections(doc);
     if let Some((_, section)) = sections.get(RECEIVERS_MAX) {
         let found = format!("{} receivers", sections.len());
         doc.report(section.at(), "notify", found, format!("{RECEIVERS_MAX} at most"));
@@ -119,7 +118,7 @@ fn read_addresses(s: &mut Section<'_>, doc: &mut Document<'_>) -> Vec<String> {
         false => Err(ADDRESSES.to_owned()),
     };
     let (is_there, to) = (s.has("to"), s.each_text(doc, "to", ADDRESSES, address));
-    if !is_there || to.len() > ADDRESSES_MAX {
+    if to.is_empty() || to.len() > ADDRESSES_MAX {
         let found = if is_there { format!("{} addresses", to.len()) } else { "nothing".to_owned() };
         doc.report(s.value_at("to"), &s.key("to"), found, format!("{ADDRESSES}, {ADDRESSES_MAX} at most"));
     }
