@@ -1,5 +1,7 @@
 //! The examples of every `--help` and manual page: one table, which a test parses.
 
+mod dnp3;
+
 use crate::args::Cli;
 use clap::{Command, CommandFactory};
 
@@ -9,7 +11,7 @@ pub fn command() -> Command {
 }
 
 fn with_examples(command: Command, path: &str) -> Command {
-    let examples = EXAMPLES.iter().find(|(of, _)| *of == path).map(|(_, examples)| *examples);
+    let examples = all().find(|(of, _)| *of == path).map(|(_, examples)| *examples);
     let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     let command = names.into_iter().fold(command, |command, name| {
         let below = if path.is_empty() { name.clone() } else { format!("{path} {name}") };
@@ -21,6 +23,11 @@ fn with_examples(command: Command, path: &str) -> Command {
 }
 
 /// What each verb is for, by its words.
+fn all() -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> {
+    EXAMPLES.iter().chain(dnp3::EXAMPLES)
+}
+
+/// Those of all verbs but `dnp3`.
 const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "run",
@@ -420,51 +427,6 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tieline goose publish eth1 interlock.csv --control-block 'TESTLD0/LLN0$GO$gcb01' --data-set 'TESTLD0/LLN0$ds01' --destination 01:0c:cd:01:00:70",
         ],
     ),
-    (
-        "dnp3 outstation",
-        &[
-            "tieline dnp3 outstation --config relay.toml",
-            "tieline dnp3 outstation --config relay.toml --listen 127.0.0.1:0 --json",
-        ],
-    ),
-    (
-        "dnp3 master",
-        &[
-            "tieline dnp3 master 127.0.0.1:20000 --once",
-            "tieline dnp3 master 10.0.0.5:20000 --outstation 4 --poll 2s",
-            "tieline dnp3 master /dev/ttyS0 --over serial --once",
-        ],
-    ),
-    (
-        "dnp3 master scan",
-        &["tieline dnp3 master 127.0.0.1:20000 scan", "tieline dnp3 master 127.0.0.1:20000 scan g30v5:3-9"],
-    ),
-    ("dnp3 master operate", &["tieline dnp3 master 127.0.0.1:20000 operate binary-output:3=true"]),
-    ("dnp3 master restart", &["tieline dnp3 master 127.0.0.1:20000 restart warm"]),
-    ("dnp3 master freeze", &["tieline dnp3 master 127.0.0.1:20000 freeze g20v0 --clear"]),
-    ("dnp3 master assign-class", &["tieline dnp3 master 127.0.0.1:20000 assign-class 2 g30v0:0-9"]),
-    ("dnp3 master unsolicited", &["tieline dnp3 master 127.0.0.1:20000 unsolicited off --classes 2,3"]),
-    ("dnp3 master attributes", &["tieline dnp3 master 127.0.0.1:20000 attributes all"]),
-    ("dnp3 master dead-band", &["tieline dnp3 master 127.0.0.1:20000 dead-band 3=0.5"]),
-    ("dnp3 master string", &["tieline dnp3 master 127.0.0.1:20000 string 2=hello"]),
-    ("dnp3 master time", &["tieline dnp3 master 127.0.0.1:20000 time --read"]),
-    ("dnp3 master delay", &["tieline dnp3 master 127.0.0.1:20000 delay"]),
-    ("dnp3 master clear-restart", &["tieline dnp3 master 127.0.0.1:20000 clear-restart"]),
-    ("dnp3 master save-configuration", &["tieline dnp3 master 127.0.0.1:20000 save-configuration"]),
-    (
-        "dnp3 master activate-configuration",
-        &["tieline dnp3 master 127.0.0.1:20000 activate-configuration settings.xml"],
-    ),
-    ("dnp3 master raw", &["tieline dnp3 master 127.0.0.1:20000 raw 1 3C0106"]),
-    ("dnp3 file list", &["tieline dnp3 file list 127.0.0.1:20000 /records"]),
-    ("dnp3 file get", &["tieline dnp3 file get 127.0.0.1:20000 /records/fault1.cfg"]),
-    ("dnp3 file put", &["tieline dnp3 file put 127.0.0.1:20000 settings.xml /settings.xml"]),
-    ("dnp3 file delete", &["tieline dnp3 file delete 127.0.0.1:20000 /records/fault1.cfg"]),
-    ("dnp3 file info", &["tieline dnp3 file info 127.0.0.1:20000 /records"]),
-    ("dnp3 profile write", &["tieline dnp3 profile write --config relay.toml > relay.xml"]),
-    ("dnp3 profile read", &["tieline dnp3 profile read relay.xml --as points > relay1.csv"]),
-    ("dnp3 decode", &["tieline dnp3 decode capture.pcap"]),
-    ("dnp3 keygen", &["tieline dnp3 keygen relay.key"]),
     ("seal serve", &["tieline seal serve --config seal.toml"]),
     ("seal pack", &["tieline seal pack message.xml --key own.p12 --to other.pem -o message.sealed"]),
     ("seal unpack", &["tieline seal unpack message.sealed --key own.p12 --from other.pem -o message.xml"]),

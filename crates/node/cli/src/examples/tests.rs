@@ -60,9 +60,9 @@ fn words(line: &str) -> Vec<String> {
 fn every_verb_has_examples_and_every_example_is_right() {
     let mut all = BTreeSet::new();
     verbs(&Cli::command(), "", &mut all);
-    let known: BTreeSet<String> = EXAMPLES.iter().map(|(path, _)| (*path).to_owned()).collect();
+    let known: BTreeSet<String> = super::all().map(|(path, _)| (*path).to_owned()).collect();
     assert_eq!(known, all);
-    for (path, examples) in EXAMPLES {
+    for (path, examples) in super::all() {
         for line in *examples {
             assert!(line.contains(&format!("tieline {}", path.split(' ').next().unwrap())), "{path}: {line}");
             let parsed = command().try_get_matches_from(words(line));

@@ -223,20 +223,18 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
     let shared = Shared::read(&mut root, doc, folder);
     let derived = root.array(doc, "derived");
     let edge = if root.has("edge") { read_edge(root.section(doc, "edge"), doc, folder, &node.name) } else { None };
-    let alarm = if root.has("alarm") { read_alarm(root.section(doc, "alarm"), doc, folder) } else { None };
-    let notify = read_notify(root.section(doc, "notify"), doc, folder, &node.name);
     let (fabric, site, centre) = read_joined(&mut root, doc, folder, &node.name);
     let mut config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
         access,
         audit: read_audit(root.section(doc, "audit"), doc),
+        notify: read_notify(root.section(doc, "notify"), doc, folder, &node.name),
         node,
         history: read_history(root.section(doc, "history"), doc, default.history, folder),
         command: read_command(root.section(doc, "command"), doc),
         control: read_control(root.section(doc, "control"), doc),
-        alarm,
-        notify,
+        alarm: if root.has("alarm") { read_alarm(root.section(doc, "alarm"), doc, folder) } else { None },
         console: read_console(root.section(doc, "console"), doc, folder),
         edge,
         fabric,
