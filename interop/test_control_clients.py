@@ -37,6 +37,13 @@ def test_python(pump):  # noqa: F811
     assert bert.set({speed: 1}).failed == {speed: "override"}
     assert [found["pattern"] for found in bert.overrides()] == ["test/*"]
     bert.override_off("test/*")
+    tag, commands_out = bert.place_tag(device.topic, "hold", "crew 3")
+    assert (tag["owner"], commands_out) == ("bert", 0) and anna.tags(speed) == [tag]
+    assert anna.set({speed: 1}).failed == {speed: "tagged"}
+    bert.lift_tag(tag["id"])
+    with pytest.raises(Refused, match="unknown_tag"):
+        bert.lift_tag(tag["id"])
+    assert bert.tags() == []
     check_writes(server, 10, 1700, 1500, 1800, 1500)
     node.wait_value(speed, v=1500)
     values, errors = bert.get([speed, "no/such"])
@@ -107,6 +114,8 @@ def test_typescript(pump):  # noqa: F811
         "reverted": "success",
         "overridden": [device.topic],
         "override": "override",
+        "tagged": "tagged",
+        "tags": [[1, "bert", "crew 3"]],
         "value": 1500,
         "errors": {"no/such": "unknown_topic"},
         "lives": [["anna", "night"]],

@@ -21,6 +21,10 @@ await anna.cancel("of anna");
 say({ overridden: await bert.overrideOn(device, { seconds: 60 }) });
 say({ override: (await bert.set({ [point]: 1 })).points[0].reason });
 await bert.overrideOff();
+const { tag } = await bert.placeTag(device, "hold", "crew 3");
+say({ tagged: (await anna.set({ [point]: 1 })).points[0].reason });
+say({ tags: (await anna.tags(point)).map(({ id, owner, why }) => [id, owner, why]) });
+await bert.liftTag(tag.id);
 const { values, errors } = await bert.get([point, "no/such"]);
 say({ value: values.get(point).v, errors });
 

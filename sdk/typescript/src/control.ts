@@ -26,6 +26,16 @@ export interface Span {
   onEnded?: (info: string) => void;
 }
 
+/** What is not to be operated, and why. */
+export interface Tag {
+  id: number;
+  topic: string;
+  kind: "hold" | "do_not_operate" | "note";
+  why: string;
+  owner: string;
+  placed: string;
+}
+
 export interface CallOptions {
   /** Whether each point is answered only once a reading shows it, or none did in time. */
   confirm?: boolean;
@@ -172,12 +182,28 @@ export class Client {
   async overrideOn(pattern: string, options: { seconds?: number; revert?: boolean; staggered?: boolean } = {}): Promise<string[]> {
     const { seconds, revert, staggered } = options;
     const body = { pattern, duration_s: seconds ?? null, failsafe_revert: revert ?? false, staggered_revert: staggered ?? false };
-    return ((await this.overridden("/v1/overrides", body))["selects"] as string[] | undefined) ?? [];
+    return ((await this.done("/v1/overrides", body))["selects"] as string[] | undefined) ?? [];
   }
 
   /** Ends an override, or all. Throws `Refused`. */
   async overrideOff(pattern?: string): Promise<void> {
-    await this.overridden("/v1/overrides/off", { pattern: pattern ?? null });
+    await this.done("/v1/overrides/off", { pattern: pattern ?? null });
+  }
+
+  /** Places a tag. It, and how many commands were out, which it does not stop. Throws `Refused`. */
+  async placeTag(topic: string, kind: Tag["kind"], why: string): Promise<{ tag: Tag; commands_out: number }> {
+    return (await this.done("/v1/tags", { topic, kind, why, ...this.name() })) as unknown as { tag: Tag; commands_out: number };
+  }
+
+  /** Lifts a tag. Throws `Refused`, and `NodeError` where it is of somebody else. */
+  async liftTag(id: number): Promise<void> {
+    await this.done("/v1/tags/lift", { id, ...this.name() });
+  }
+
+  /** Tags, all or those that hold for a device or a point. */
+  async tags(topic?: string): Promise<Tag[]> {
+    const query = topic === undefined ? "" : `?topic=${encodeURIComponent(topic)}`;
+    return (await this.ask(`/v1/tags${query}`))["tags"] as unknown as Tag[];
   }
 
   private keep(task: string, pause: number, onEnded?: (info: string) => void): void {
@@ -220,7 +246,7 @@ export class Client {
     return answer["data"];
   }
 
-  private async overridden(path: string, body: Json): Promise<Json> {
+  private async done(path: string, body: Json): Promise<Json> {
     const answer = await this.ask(path, body);
     if (answer["status"] !== "success") {
       throw new Refused(String(answer["reason"]), String(answer["detail"] ?? ""));

@@ -8,6 +8,7 @@ import base64
 import json
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
 
@@ -147,15 +148,29 @@ class Client:
     def override_on(self, pattern, *, seconds=None, revert=False, staggered=False):
         """Takes what a pattern selects from all programs; what that is. Raises `Refused`."""
         body = {"pattern": pattern, "duration_s": seconds, "failsafe_revert": revert, "staggered_revert": staggered}
-        return self._overridden("/v1/overrides", body).get("selects", [])
+        return self._done("/v1/overrides", body, named=False).get("selects", [])
 
     def override_off(self, pattern=None):
         """Ends an override, or all. Raises `Refused`."""
-        self._overridden("/v1/overrides/off", {"pattern": pattern})
+        self._done("/v1/overrides/off", {"pattern": pattern}, named=False)
 
     def overrides(self):
         """Overrides that are on."""
         return self._ask("/v1/overrides")["overrides"]
+
+    def place_tag(self, topic, kind, why):
+        """Places a tag: `hold`, `do_not_operate` or `note`. It, and how many commands were out. Raises `Refused`."""
+        answer = self._done("/v1/tags", {"topic": topic, "kind": kind, "why": why})
+        return answer["tag"], answer["commands_out"]
+
+    def lift_tag(self, number):
+        """Lifts a tag. Raises `Refused`; `NodeError` where it is of somebody else."""
+        self._done("/v1/tags/lift", {"id": number})
+
+    def tags(self, topic=None):
+        """Tags, all or those that hold for a device or a point."""
+        query = "" if topic is None else "?" + urllib.parse.urlencode({"topic": topic})
+        return self._ask(f"/v1/tags{query}")["tags"]
 
     def _call(self, path, body, confirm, dry_run, timeout):
         body |= {"confirm": confirm, "dry_run": dry_run}
@@ -176,8 +191,8 @@ class Client:
         if answer["result"] != "SUCCESS":
             raise Failed(answer["info"], answer["data"])
 
-    def _overridden(self, path, body):
-        answer = self._ask(path, body, named=False)
+    def _done(self, path, body, named=True):
+        answer = self._ask(path, body, named)
         if answer["status"] != "success":
             raise Refused(answer["reason"], answer.get("detail", ""))
         return answer

@@ -99,17 +99,18 @@ pub struct TagList {
 }
 
 impl TagList {
-    /// All that may be seen; those only that hold for one device or point, where one is named.
+    /// All on topics that may be seen; where a device or a point is named that may be seen, those that hold for it, whatever
+    /// they are on: who commands it must know why that is refused.
     #[must_use]
     pub fn of(coordinator: &Coordinator, at: Option<&Topic>, may_see: impl Fn(&str) -> bool) -> Self {
         let tags = coordinator.tags();
-        let seen = |tag: &&TagRecord| may_see(&tag.topic);
         let tags = match at {
-            None => tags.all().filter(seen).map(TagShown::of).collect(),
+            None => tags.all().filter(|tag| may_see(&tag.topic)).map(TagShown::of).collect(),
+            Some(at) if !may_see(at) => Vec::new(),
             Some(at) => {
                 let device = coordinator.device_topic(at);
                 let of_device = tags.of(device).filter(|_| device != at.as_str());
-                let mut found: Vec<TagShown> = tags.of(at).chain(of_device).filter(seen).map(TagShown::of).collect();
+                let mut found: Vec<TagShown> = tags.of(at).chain(of_device).map(TagShown::of).collect();
                 found.sort_by_key(|tag| tag.id);
                 found.dedup_by_key(|tag| tag.id);
                 found
