@@ -65,7 +65,7 @@ $(OIDC_PROVIDER)/node_modules/.package-lock.json: $(OIDC_PROVIDER)/package.json 
 	@bash .ci/step "oidc-provider" npm --prefix $(OIDC_PROVIDER) ci --no-audit --no-fund
 	@touch $@
 
-CONSOLE_SOURCES := $(wildcard console/*.html console/*.ts console/*.mjs) $(shell find console/src console/public -type f 2>/dev/null)
+CONSOLE_SOURCES := $(wildcard console/*.html console/*.ts console/*.mjs console/docs/* docs/*.md) $(shell find console/src console/public -type f 2>/dev/null)
 
 $(CONSOLE): console/node_modules/.package-lock.json $(CONSOLE_SOURCES)
 	@bash .ci/step "console" npm --prefix console run build

@@ -1,8 +1,11 @@
 """Pages of the documentation: every command is run and prints what its page shows; configurations are valid; each page is listed."""
 
+import gzip
 import json
 import re
 import subprocess
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -131,3 +134,33 @@ def test_every_page_is_listed():
     listed = set(re.findall(r"\]\(([a-z0-9-]+\.md)", (REPOSITORY / "docs" / "README.md").read_text()))
     pages = {page.name for page in (REPOSITORY / "docs").glob("*.md")} - {"README.md"}
     assert pages <= listed, pages - listed
+
+
+def test_every_page_is_served(start_node):
+    """Pages of the node are those of the repository, and every link on them leads somewhere."""
+    node = start_node()
+
+    def get(path, **headers):
+        with urllib.request.urlopen(urllib.request.Request(f"http://{node.http}{path}", headers=headers), timeout=20) as answer:
+            return answer, answer.read()
+
+    answer, first = get("/docs")
+    assert answer.url.endswith("/docs/") and "default-src 'self'" in answer.headers["content-security-policy"], dict(answer.headers)
+    pages = {"": first.decode()}
+    for page in (REPOSITORY / "docs").glob("*.md"):
+        name = "index.html" if page.stem == "README" else f"{page.stem}.html"
+        answer, packed = get(f"/docs/{name}", **{"Accept-Encoding": "gzip"})
+        assert (answer.headers["content-type"], answer.headers["content-encoding"]) == ("text/html; charset=utf-8", "gzip"), name
+        pages[name] = gzip.decompress(packed).decode()
+    assert pages[""] == pages["index.html"] and len(pages) > 60
+    ids = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in pages.items()}
+    links = [(name, link) for name, text in pages.items() for link in re.findall(r'href="([^"]+)"', text)]
+    own = [(name, *link.partition("#")[::2]) for name, link in links if not re.match(r"https?:|/$|\./$|docs\.css$", link)]
+    lost = [found for found in own if (found[1] or found[0]) not in ids or found[2] not in ids[found[1] or found[0]] | {""}]
+    assert len(own) > 1_000 and not lost, lost
+    headings = json.loads(get("/docs/search.json")[1])
+    assert all(id in ids[file] for file, _, found in headings for id, _ in found)
+    for name in ("docs.css", "docs.js"):
+        assert get(f"/docs/{name}")[0].status == 200
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        get("/docs/nothing.html")
