@@ -67,8 +67,14 @@ fn idle_sessions_are_small() {
     check("heap of a pair", many.saturating_sub(few) / 256, 6144);
     // What a session needed while its socket was full is given back, but for 60 bytes of counts.
     for (delta, stalled, sent) in [(false, false, 3136), (true, false, 4032), (false, true, 3200), (true, true, 4096)] {
-        // Buffers and maps of the server itself grow by chance: over so many sessions they come to some 30 bytes each.
-        let [few, some, many] = [16, 16 + 256, 16 + 1024].map(|subscribers| allocated_by(subscribers, delta, stalled));
+        // Buffers and maps of the server itself grow by chance, where the machine is busy by 128 KiB at once: over so many
+        // sessions they come to 30 bytes each, or to 130. What sessions need is in every measurement, so the least counts.
+        let counts = [16, 16 + 256, 16 + 1024];
+        let all = [(); 3].map(|()| counts.map(|subscribers| allocated_by(subscribers, delta, stalled)));
+        let [few, some, many] = [0, 1, 2].map(|at| {
+            let measured = all.map(|measured| measured[at]);
+            [0, 1, 2].map(|step| measured.iter().map(|steps| steps[step]).min().unwrap_or_default())
+        });
         let steps = [("connected", 1792), ("subscribed to 100 topics", 3136), ("sent them", sent)];
         for (((step, most), few), many) in steps.into_iter().zip(few).zip(many) {
             let what = format!("heap of a subscriber, {step}, deltas {delta}, stalled {stalled}");

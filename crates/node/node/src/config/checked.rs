@@ -199,7 +199,7 @@ impl Default for Config {
             command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
             control: CoordinationConfig::default(),
             alarm: None,
-            notify: Receivers::default(),
+            notify: Receivers { node: NODE_NAME.default.to_owned(), ..Receivers::default() },
             console: ConsoleConfig::default(),
             edge: None,
             fabric: None,

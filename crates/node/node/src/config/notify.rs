@@ -205,8 +205,8 @@ fn parse_server(value: &DeValue<'_>) -> Result<(String, u16), String> {
     let read = |text: &str| {
         let (host, port) = match (text.strip_prefix('['), text.rsplit_once(':')) {
             (Some(rest), _) => {
-                let (host, port) = rest.split_once(']')?;
-                (host, port.strip_prefix(':'))
+                let (host, after) = rest.split_once(']')?;
+                (host, if after.is_empty() { None } else { Some(after.strip_prefix(':')?) })
             }
             (None, Some((host, port))) if !host.contains(':') => (host, Some(port)),
             (None, _) => (text, None),
