@@ -233,6 +233,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "smtp"), ignore = "needs the feature smtp")]
     fn receivers_and_routes_are_read() {
         assert_eq!(read("").unwrap().receivers.len(), 0);
         let text = "[node]\nname='north'\n\
