@@ -402,7 +402,7 @@ impl Control {
             Phase::Lost if was_over => Phase::Unanswered,
             other => other,
         };
-        self.count(phase);
+        self.counts.count(phase);
         self.record(now, &pending, phase, &outcome);
         if !was_over {
             let elapsed = now.mono.since(pending.asked);
@@ -427,21 +427,6 @@ impl Control {
         if !device.is_ready && !device.waiting.is_empty() {
             device.is_ready = true;
             self.ready.push_back(id);
-        }
-    }
-
-    const fn count(&mut self, phase: Phase) {
-        let counts = &mut self.counts;
-        match phase {
-            Phase::Succeeded => counts.succeeded += 1,
-            Phase::Failed => counts.failed += 1,
-            Phase::Dropped => counts.dropped += 1,
-            Phase::TimedOut => counts.timed_out += 1,
-            Phase::Lost => counts.lost += 1,
-            Phase::Late => counts.late += 1,
-            Phase::Unanswered => counts.unanswered += 1,
-            // Counted where they happen, or of no request.
-            _ => {}
         }
     }
 

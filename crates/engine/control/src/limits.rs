@@ -1,5 +1,6 @@
 //! What control refuses for want of room, and what it counts.
 
+use crate::Phase;
 use core::time::Duration;
 
 /// Bounds of one control.
@@ -67,4 +68,33 @@ pub struct Stats {
     pub stray_outcomes: u64,
     /// Records of refused requests that had no room.
     pub audit_lost: u64,
+}
+
+impl Stats {
+    /// Counts the end of a request, or of its command.
+    pub(crate) const fn count(&mut self, phase: Phase) {
+        match phase {
+            // Counted where they happen.
+            Phase::Requested | Phase::Refused | Phase::Sent => {}
+            // Of no request.
+            Phase::Confirmed
+            | Phase::Unconfirmed
+            | Phase::Reserved
+            | Phase::Preempted
+            | Phase::ReservationEnded
+            | Phase::HolderGone
+            | Phase::LeaseExpired
+            | Phase::OverrideOn
+            | Phase::OverrideOff
+            | Phase::TagPlaced
+            | Phase::TagLifted => {}
+            Phase::Succeeded => self.succeeded += 1,
+            Phase::Failed => self.failed += 1,
+            Phase::Dropped => self.dropped += 1,
+            Phase::TimedOut => self.timed_out += 1,
+            Phase::Lost => self.lost += 1,
+            Phase::Late => self.late += 1,
+            Phase::Unanswered => self.unanswered += 1,
+        }
+    }
 }
