@@ -13,6 +13,7 @@ extern crate alloc;
 mod command;
 mod cursor;
 mod decimal;
+pub mod fields;
 mod histogram;
 mod json;
 mod machine;

@@ -7,8 +7,7 @@
 //!           [until once who why]                    where shelved
 //!           [until who why]                         where out of service; until 0: none
 //!           cause                                   0: none; 1 topic kind
-//! text    = length UTF-8        numbers are varints of `core::varint`, times signed microseconds
-//! value   = 0 null | 1 false | 2 true | 3 signed | 4 f64, little-endian | 5 text | 6 bytes
+//! numbers are varints of `core::varint`, times signed microseconds, texts and values fields of `core::fields`
 //! ```
 
 use crate::Kind;
@@ -17,6 +16,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use tieline_core::fields::{FieldError, get_text, get_value, put_text, put_value};
 use tieline_core::varint::{VarintError, get, get_len, get_signed, put, put_len, put_signed};
 use tieline_core::{Cursor, Timestamp, Topic, Truncated, Value, Words};
 
@@ -89,6 +89,15 @@ impl From<VarintError> for RecordError {
     }
 }
 
+impl From<FieldError> for RecordError {
+    fn from(error: FieldError) -> Self {
+        match error {
+            FieldError::Truncated => Self::Truncated,
+            FieldError::Malformed => Self::Malformed,
+        }
+    }
+}
+
 impl Record {
     /// Appends its bytes.
     pub fn emit(&self, out: &mut Vec<u8>) {
@@ -133,8 +142,8 @@ impl Record {
         let seq = get(cursor)?;
         let flags = u16::try_from(get(cursor)?).ok().and_then(Flags::from_bits).ok_or(RecordError::Malformed)?;
         let (since, changed, time) = (read_time(cursor)?, read_time(cursor)?, read_time(cursor)?);
-        let value = read_value(cursor)?;
-        let acked_by = Some(read_text(cursor)?).filter(|who| !who.is_empty()).map(Arc::from);
+        let value = get_value(cursor)?;
+        let acked_by = Some(get_text(cursor)?).filter(|who| !who.is_empty()).map(Arc::from);
         let repeats = u32::try_from(get(cursor)?).map_err(|_| RecordError::Malformed)?;
         let shelf = if flags.has(Flags::SHELVED) { Some(read_shelf(cursor)?) } else { None };
         let service = if flags.has(Flags::OUT_OF_SERVICE) { Some(read_service(cursor)?) } else { None };
@@ -214,48 +223,14 @@ impl Saved {
     }
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_len(out, text.len());
-    out.extend_from_slice(text.as_bytes());
-}
-
 fn put_id(out: &mut Vec<u8>, id: &AlarmId) {
     put_text(out, &id.topic);
     put_text(out, id.kind.word());
 }
 
-fn put_value(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Null => out.push(0),
-        Value::Bool(state) => out.push(1 + u8::from(*state)),
-        Value::Int(number) => {
-            out.push(3);
-            put_signed(out, *number);
-        }
-        Value::Float(number) => {
-            out.push(4);
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        Value::Text(text) => {
-            out.push(5);
-            put_text(out, text);
-        }
-        Value::Bytes(bytes) => {
-            out.push(6);
-            put_len(out, bytes.len());
-            out.extend_from_slice(bytes);
-        }
-    }
-}
-
-fn read_text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
-    let length = get_len(cursor)?;
-    core::str::from_utf8(cursor.take(length)?).map_err(|_| RecordError::Malformed)
-}
-
 fn read_id(cursor: &mut Cursor<'_>) -> Result<AlarmId, RecordError> {
-    let topic = Topic::new(read_text(cursor)?).map_err(|_| RecordError::Malformed)?;
-    let kind = Kind::of_word(read_text(cursor)?).ok_or(RecordError::Malformed)?;
+    let topic = Topic::new(get_text(cursor)?).map_err(|_| RecordError::Malformed)?;
+    let kind = Kind::of_word(get_text(cursor)?).ok_or(RecordError::Malformed)?;
     Ok(AlarmId { topic, kind })
 }
 
@@ -273,28 +248,12 @@ fn read_bool(cursor: &mut Cursor<'_>) -> Result<bool, RecordError> {
 
 fn read_shelf(cursor: &mut Cursor<'_>) -> Result<Shelf, RecordError> {
     let (until, once) = (read_time(cursor)?, read_bool(cursor)?);
-    Ok(Shelf { until, once, who: read_text(cursor)?.into(), why: read_text(cursor)?.into() })
+    Ok(Shelf { until, once, who: get_text(cursor)?.into(), why: get_text(cursor)?.into() })
 }
 
 fn read_service(cursor: &mut Cursor<'_>) -> Result<Service, RecordError> {
     let until = Some(get_signed(cursor)?).filter(|micros| *micros != 0).map(Timestamp::from_micros);
-    Ok(Service { until, who: read_text(cursor)?.into(), why: read_text(cursor)?.into() })
-}
-
-fn read_value(cursor: &mut Cursor<'_>) -> Result<Value, RecordError> {
-    Ok(match cursor.u8()? {
-        0 => Value::Null,
-        1 => Value::Bool(false),
-        2 => Value::Bool(true),
-        3 => Value::Int(get_signed(cursor)?),
-        4 => Value::Float(f64::from_le_bytes(cursor.array()?)),
-        5 => Value::from(read_text(cursor)?),
-        6 => {
-            let length = get_len(cursor)?;
-            Value::Bytes(cursor.take(length)?.into())
-        }
-        _ => return Err(RecordError::Malformed),
-    })
+    Ok(Service { until, who: get_text(cursor)?.into(), why: get_text(cursor)?.into() })
 }
 
 #[cfg(test)]

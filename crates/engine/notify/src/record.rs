@@ -9,8 +9,8 @@
 //! message  = id to made kind route step repeats total count notice*
 //! notice   = alarm seq standing priority severity state group text value since count
 //! alarm    = topic kind
-//! texts    = count text*          text = length UTF-8       numbers are varints of `core::varint`, times signed microseconds
-//! value    = 0 null | 1 false | 2 true | 3 signed | 4 f64, little-endian | 5 text | 6 bytes
+//! texts    = count text*          numbers are varints of `core::varint`, times signed microseconds, texts and values fields of
+//!                                 `core::fields`
 //! ```
 
 mod bytes;

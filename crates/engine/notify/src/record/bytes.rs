@@ -5,6 +5,7 @@ use crate::notice::{AlarmName, Message, MessageKind, Notice, Standing};
 use crate::route::{RouteId, STEPS_MAX};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use tieline_core::fields::{FieldError, get_counted, get_text, get_value, put_text, put_value};
 use tieline_core::varint::{VarintError, get, get_len, get_signed, put, put_len, put_signed};
 use tieline_core::{Cursor, Timestamp, Topic, Truncated, Value, Words};
 
@@ -23,9 +24,10 @@ impl From<VarintError> for Malformed {
     }
 }
 
-pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_len(out, text.len());
-    out.extend_from_slice(text.as_bytes());
+impl From<FieldError> for Malformed {
+    fn from(_: FieldError) -> Self {
+        Self
+    }
 }
 
 pub(super) fn put_texts(out: &mut Vec<u8>, texts: &[Arc<str>]) {
@@ -82,30 +84,6 @@ fn put_notice(out: &mut Vec<u8>, notice: &Notice) {
     put(out, notice.count.into());
 }
 
-fn put_value(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Null => out.push(0),
-        Value::Bool(state) => out.push(1 + u8::from(*state)),
-        Value::Int(number) => {
-            out.push(3);
-            put_signed(out, *number);
-        }
-        Value::Float(number) => {
-            out.push(4);
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        Value::Text(text) => {
-            out.push(5);
-            put_text(out, text);
-        }
-        Value::Bytes(bytes) => {
-            out.push(6);
-            put_len(out, bytes.len());
-            out.extend_from_slice(bytes);
-        }
-    }
-}
-
 /// Reads one field after the other.
 pub(super) struct Reader<'a>(Cursor<'a>);
 
@@ -128,8 +106,7 @@ impl<'a> Reader<'a> {
 
     /// Bytes after their length.
     pub fn counted(&mut self) -> Result<&'a [u8], Malformed> {
-        let length = get_len(&mut self.0)?;
-        Ok(self.0.take(length)?)
+        Ok(get_counted(&mut self.0)?)
     }
 
     pub fn texts(&mut self) -> Result<Vec<Arc<str>>, Malformed> {
@@ -208,19 +185,10 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self) -> Result<&'a str, Malformed> {
-        core::str::from_utf8(self.counted()?).map_err(|_| Malformed)
+        Ok(get_text(&mut self.0)?)
     }
 
     fn value(&mut self) -> Result<Value, Malformed> {
-        Ok(match self.byte()? {
-            0 => Value::Null,
-            1 => Value::Bool(false),
-            2 => Value::Bool(true),
-            3 => Value::Int(get_signed(&mut self.0)?),
-            4 => Value::Float(f64::from_le_bytes(self.0.array()?)),
-            5 => Value::from(self.text()?),
-            6 => Value::Bytes(self.counted()?.into()),
-            _ => return Err(Malformed),
-        })
+        Ok(get_value(&mut self.0)?)
     }
 }
