@@ -3,25 +3,37 @@
 use super::Callback;
 use super::state::{Answer, Bus};
 use crate::control::tags::{LiftBody, TagBody, TagDone, TagList, TagResult};
-use crate::control::{Call, Done};
+use crate::control::{Call, Done, is_own};
 use bytes::Bytes;
+use tieline_access::Verb;
 use tieline_core::{Body, Now, Refusal, Topic};
 
 /// Others are told of tags below this.
 const TOLD: &str = "$control/tags";
 
 impl Bus {
-    /// What a tag on a topic holds for: devices, and points of other devices.
+    /// What who places a tag on a topic must be allowed to do: at the topic, and at the devices and points that it holds for.
     #[must_use]
-    pub fn selected_below(&self, topic: &str) -> Vec<Topic> {
-        self.selected(&format!("{topic}/#"))
+    pub fn rights_to_tag(&self, topic: &str) -> Vec<(Verb, String)> {
+        self.rights_at(Verb::Command, topic)
     }
 
-    /// Whose a tag is, and its topic.
+    /// What who lifts a tag must be allowed to do that is one of these holders; nothing where there is no such tag.
     #[must_use]
-    pub fn tag_owner(&self, id: u64) -> Option<(String, Topic)> {
-        let tag = self.commands().coordinator().tags().get(id)?;
-        Some((tag.owner.to_string(), tag.topic.clone()))
+    pub fn rights_to_lift(&self, id: u64, own: &[&str]) -> Vec<(Verb, String)> {
+        let Some(tag) = self.commands().coordinator().tags().get(id) else { return Vec::new() };
+        let is_owner = own.iter().any(|own| is_own(own, &tag.owner));
+        self.rights_at(if is_owner { Verb::Command } else { Verb::Admin }, &tag.topic)
+    }
+
+    fn rights_at(&self, verb: Verb, topic: &str) -> Vec<(Verb, String)> {
+        let below = self.tagged_by(topic).into_iter().map(|topic| topic.to_string());
+        below.chain([topic.to_owned()]).map(|topic| (verb, topic)).collect()
+    }
+
+    /// The devices that a tag on a topic holds for, and points of other devices.
+    fn tagged_by(&self, topic: &str) -> Vec<Topic> {
+        self.selected(&format!("{topic}/#"))
     }
 
     /// Places a tag.
@@ -31,7 +43,7 @@ impl Bus {
             Err(detail) => return answer(self, TagResult::malformed(detail)),
         };
         let topic = &asked.topic;
-        let has_points = !self.selected_below(topic).is_empty();
+        let has_points = !self.tagged_by(topic).is_empty();
         if !has_points && (asked.kind.blocks() || self.tree.get(topic).is_none()) {
             let what = if asked.kind.blocks() { "no device and no point that can be commanded" } else { "no topic" };
             let detail = format!("there is {what} at {topic} or below");

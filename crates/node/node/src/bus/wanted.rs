@@ -10,7 +10,7 @@ use crate::control::command::{CommandRequest, CommandResult};
 use crate::control::request::{
     CancelBody, GetBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody, RevertBody, SetBody,
 };
-use crate::control::tags::{LiftBody, TagBody, TagList, TagResult, is_owner};
+use crate::control::tags::{LiftBody, TagBody, TagList, TagResult};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tieline_access::Verb;
@@ -111,10 +111,6 @@ impl Wanted {
     /// What the client must be allowed to do that asks as this holder.
     #[must_use]
     pub fn rights(&self, bus: &Bus, own: &str) -> Vec<(Verb, String)> {
-        let below = |verb: Verb, topic: &str| {
-            let selected = bus.selected_below(topic).into_iter().map(|topic| topic.to_string());
-            selected.chain([topic.to_owned()]).map(|topic| (verb, topic)).collect()
-        };
         let admin = |topics: Vec<Topic>| topics.iter().map(|topic| (Verb::Admin, topic.to_string())).collect();
         match self {
             Self::Command(request) => vec![(Verb::Command, request.topic.to_string())],
@@ -130,12 +126,8 @@ impl Wanted {
                 let all = bus.commands().coordinator().overrides().patterns();
                 admin(all.flat_map(|record| bus.selected(record.pattern.as_str())).collect())
             }
-            Self::Tag(body) => below(Verb::Command, &body.topic),
-            Self::Lift(body) => match bus.tag_owner(body.id) {
-                Some((owner, topic)) if is_owner(own, &owner) => below(Verb::Command, &topic),
-                Some((_, topic)) => below(Verb::Admin, &topic),
-                None => Vec::new(),
-            },
+            Self::Tag(body) => bus.rights_to_tag(&body.topic),
+            Self::Lift(body) => bus.rights_to_lift(body.id, &[own]),
             // What may not be read is left out.
             Self::Renew(_) | Self::Cancel(_) | Self::Reservations | Self::Get(_) => Vec::new(),
             Self::Overrides | Self::Tags => Vec::new(),

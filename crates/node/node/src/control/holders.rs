@@ -17,6 +17,12 @@ pub fn holder_of(user: Option<&str>, name: Option<&str>) -> Option<Arc<str>> {
     }
 }
 
+/// Whether a holder is this one, or one of the programs of this user.
+#[must_use]
+pub fn is_own(own: &str, holder: &str) -> bool {
+    holder.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// The holders that end with a session.
 #[derive(Debug, Default)]
 pub(super) struct Holders {

@@ -28,7 +28,7 @@ pub mod tags;
 mod tests;
 
 pub use called::{Call, Called, Done, Notice, Undo};
-pub use holders::holder_of;
+pub use holders::{holder_of, is_own};
 pub use reload::DeviceChange;
 
 use self::audit::{Afterwards, AuditLine, AuditLog, AuditReader, FileCounts};

@@ -119,9 +119,9 @@ impl TagList {
         Self { tags }
     }
 
-    /// The owner and the topic of each, and whether the caller may lift it.
-    pub fn rights(&mut self) -> impl Iterator<Item = (&str, &str, &mut Option<bool>)> {
-        self.tags.iter_mut().map(|tag| (tag.owner.as_str(), tag.topic.as_str(), &mut tag.may_lift))
+    /// The number of each, and whether the caller may lift it.
+    pub fn rights(&mut self) -> impl Iterator<Item = (u64, &mut Option<bool>)> {
+        self.tags.iter_mut().map(|tag| (tag.id, &mut tag.may_lift))
     }
 }
 
@@ -177,12 +177,6 @@ pub struct TagDone {
     pub commands_out: Option<usize>,
 }
 
-/// Whether a caller may lift a tag as its owner: a user those of the user's programs, too.
-#[must_use]
-pub fn is_owner(own: &str, owner: &str) -> bool {
-    owner.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 impl<A> Commands<A> {
     /// Places a tag; answered once it is on the disk. It holds at once.
     pub fn place_tag(&mut self, now: Now, asked: &NewTag, answer: A) {
@@ -213,6 +207,7 @@ impl<A> Commands<A> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::is_own;
     use super::*;
 
     #[test]
@@ -232,6 +227,6 @@ mod tests {
     #[test]
     fn a_user_owns_the_tags_of_its_programs() {
         let all = [("anna", "anna"), ("anna", "anna/c1"), ("anna/c1", "anna"), ("ann", "anna"), ("bert", "anna")];
-        assert_eq!(all.map(|(own, owner)| is_owner(own, owner)), [true, true, false, false, false]);
+        assert_eq!(all.map(|(own, owner)| is_own(own, owner)), [true, true, false, false, false]);
     }
 }

@@ -10,6 +10,7 @@ use super::upstream::{self, Above};
 use crate::bus::written::Topic as TopicShown;
 use crate::bus::{Bus, Callback};
 use crate::control::answer::{CallResult, OverrideList, OverrideResult, Reader, ReservationResult, Reservations};
+use crate::control::is_own;
 use crate::control::request::{
     CancelBody, GetBody, OffBody, OverrideBody, Points, RenewBody, ReserveBody, RevertBody, SetBody,
 };
@@ -204,8 +205,7 @@ impl Reader for CallerReads {
     }
 
     fn may_end(&self, task: &TaskRecord) -> Option<bool> {
-        let rest = task.owner.requester.strip_prefix(&*self.own);
-        let is_own = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let is_own = is_own(&self.own, &task.owner.requester);
         Some(is_own || task.slots.iter().all(|slot| self.caller.may(Verb::Admin, &slot.device)))
     }
 }

@@ -6,8 +6,9 @@ use super::command::status_of;
 use super::control::{Answered, Body, Outcome, ask};
 use super::problem::Problem;
 use crate::bus::Bus;
-use crate::control::tags::{LiftBody, TagBody, TagList, TagResult, is_owner};
+use crate::control::tags::{LiftBody, TagBody, TagList, TagResult};
 use axum::http::StatusCode;
+use std::sync::Arc;
 use tieline_access::Verb;
 use tieline_core::{Now, Topic};
 use tieline_service::http::parameters::Query;
@@ -42,10 +43,11 @@ pub async fn list(
     let mut list = authorized.app.bus.ask_once(&share, look).await?;
     if rights {
         let own = authorized.call(None).by.requester;
-        for (owner, topic, may_lift) in list.rights() {
-            let verb = if is_owner(&own, owner) { Verb::Command } else { Verb::Admin };
-            let topic = topic.to_owned();
-            *may_lift = Some(selected(&authorized, topic).await?.iter().all(|at| authorized.caller.may(verb, at)));
+        for (id, may_lift) in list.rights() {
+            let own = Arc::clone(&own);
+            let look = move |bus: &mut Bus, _: Now| bus.rights_to_lift(id, &[&own]);
+            let needed = authorized.app.bus.ask_once(&share, look).await?;
+            *may_lift = Some(needed.iter().all(|(verb, topic)| authorized.caller.may(*verb, topic)));
         }
     }
     Ok(Answer(list))
@@ -55,9 +57,8 @@ pub async fn list(
 pub async fn place(authenticated: Authenticated, body: Body<TagBody>) -> Result<Outcome<TagResult>, Problem> {
     let authorized = authenticated.each();
     let body = body.read().map_err(Problem::bad_request)?;
-    for topic in selected(&authorized, body.topic.clone()).await? {
-        authorized.must(Verb::Command, &topic).await?;
-    }
+    let topic = body.topic.clone();
+    allowed(&authorized, move |bus| bus.rights_to_tag(&topic)).await?;
     let by = authorized.call(body.requester.as_deref()).by;
     let result = ask(&authorized, move |bus, now, answer| bus.place_tag(now, &body, &by, answer)).await?;
     Ok(Outcome::of(result))
@@ -67,24 +68,21 @@ pub async fn place(authenticated: Authenticated, body: Body<TagBody>) -> Result<
 pub async fn lift(authenticated: Authenticated, body: Body<LiftBody>) -> Result<Outcome<TagResult>, Problem> {
     let authorized = authenticated.each();
     let body = body.read().map_err(Problem::bad_request)?;
-    let (id, share) = (body.id, authorized.share());
     let by = authorized.call(body.requester.as_deref()).by;
-    let own = authorized.call(None).by.requester;
-    if let Some((owner, topic)) = authorized.app.bus.ask_once(&share, move |bus, _| bus.tag_owner(id)).await? {
-        let verb = if is_owner(&own, &owner) || *by.requester == *owner { Verb::Command } else { Verb::Admin };
-        for topic in selected(&authorized, topic.to_string()).await? {
-            authorized.must(verb, &topic).await?;
-        }
-    }
+    let (id, own) = (body.id, [authorized.call(None).by.requester, Arc::clone(&by.requester)]);
+    allowed(&authorized, move |bus| bus.rights_to_lift(id, &own.each_ref().map(|own| &**own))).await?;
     let result = ask(&authorized, move |bus, now, answer| bus.lift_tag(now, &body, &by, answer)).await?;
     Ok(Outcome::of(result))
 }
 
-/// What a tag on a topic holds for, and the topic itself.
-async fn selected(authorized: &Authorized, topic: String) -> Result<Vec<String>, Problem> {
-    let look = move |bus: &mut Bus, _: Now| {
-        let below = bus.selected_below(&topic);
-        below.iter().map(ToString::to_string).chain([topic]).collect()
-    };
-    Ok(authorized.app.bus.ask_once(&authorized.share(), look).await?)
+/// Goes on only where the caller may do what the bus says that is needed.
+async fn allowed(
+    authorized: &Authorized,
+    needed: impl Fn(&Bus) -> Vec<(Verb, String)> + Send + 'static,
+) -> Result<(), Problem> {
+    let look = move |bus: &mut Bus, _: Now| needed(bus);
+    for (verb, topic) in authorized.app.bus.ask_once(&authorized.share(), look).await? {
+        authorized.must(verb, &topic).await?;
+    }
+    Ok(())
 }
