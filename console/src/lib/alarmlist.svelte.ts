@@ -17,15 +17,12 @@ interface Page {
 }
 
 export class AlarmList {
-  readonly all = new Map<string, Alarm>();
+  private readonly known = new Map<string, Alarm>();
   /** Grows when alarms changed: at most once per animation frame, and so seldom that most time is left to take changes. */
-  version = $state.raw(0);
+  private version = $state.raw(0);
   /** The newest critical alarm, in words. */
   said = $state.raw('');
-  readonly summary = $derived.by(() => {
-    void this.version;
-    return summarize(this.all.values());
-  });
+  readonly summary = $derived(summarize(this.all.values()));
   private readonly counts = new Poll(() => api.alarmCounts());
   private framePending = false;
   /** The list is not shown again before. */
@@ -40,6 +37,12 @@ export class AlarmList {
     this.counts.start();
   }
 
+  /** By their keys; what reads them is called again when they have changed. */
+  get all(): ReadonlyMap<string, Alarm> {
+    void this.version;
+    return this.known;
+  }
+
   get flood(): boolean {
     return this.counts.value?.flood ?? false;
   }
@@ -51,15 +54,15 @@ export class AlarmList {
       if (!topic.startsWith(PREFIX)) continue;
       const key = topic.slice(PREFIX.length).replace(/\/([^/]*)$/, '|$1');
       this.heard?.add(key);
-      if (this.all.delete(key)) this.wantFrame();
+      if (this.known.delete(key)) this.wantFrame();
     }
   }
 
   private put(alarm: Alarm): void {
     const key = keyOf(alarm);
-    if (alarm.priority === 'critical' && isNew(alarm) && alarm.since > this.began && this.all.get(key)?.seq !== alarm.seq) this.said = `Critical alarm: ${alarm.topic} ${alarm.text}`;
+    if (alarm.priority === 'critical' && isNew(alarm) && alarm.since > this.began && this.known.get(key)?.seq !== alarm.seq) this.said = `Critical alarm: ${alarm.topic} ${alarm.text}`;
     this.heard?.add(key);
-    this.all.set(key, alarm);
+    this.known.set(key, alarm);
     this.wantFrame();
   }
 
@@ -83,7 +86,7 @@ export class AlarmList {
   }
 
   private async read(): Promise<void> {
-    if (this.all.size === 0) return;
+    if (this.known.size === 0) return;
     const heard = (this.heard = new Set<string>());
     const there = new Set<string>();
     let after: string | null = null;
@@ -94,7 +97,7 @@ export class AlarmList {
     } while (after !== null);
     if (heard !== this.heard) return;
     this.heard = null;
-    for (const key of this.all.keys()) if (!there.has(key) && !heard.has(key)) this.all.delete(key);
+    for (const key of this.known.keys()) if (!there.has(key) && !heard.has(key)) this.known.delete(key);
     this.wantFrame();
   }
 }

@@ -322,7 +322,7 @@ fn show_connections(connections: &[ConnectionShown], out: &mut impl std::io::Wri
             text(&one.server),
             one.pending_bytes.to_string(),
             one.subscriptions.to_string(),
-            text(&one.round_trip),
+            text(&short(&one.round_trip)),
             text(&one.uptime),
         ]
     });
@@ -331,6 +331,18 @@ fn show_connections(connections: &[ConnectionShown], out: &mut impl std::io::Wri
         writeln!(out, "and {more} more, with --json")?;
     }
     Ok(())
+}
+
+/// A duration of one unit as Go writes it, with three digits; `-` where the server has not measured it yet.
+fn short(duration: &str) -> String {
+    let Some((whole, rest)) = duration.split_once('.') else {
+        return if duration.is_empty() { "-".to_owned() } else { duration.to_owned() };
+    };
+    let unit = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    match format!("{whole}.{}", rest.strip_suffix(unit).unwrap_or_default()).parse::<f64>() {
+        Ok(number) => format!("{number:.*}{unit}", 3_usize.saturating_sub(whole.len())),
+        Err(_) => duration.to_owned(),
+    }
 }
 
 fn of_replica(replica: &Replica) -> String {
@@ -351,6 +363,21 @@ mod tests {
         let cluster = json!({ "leader": leader, "replicas": replicas });
         let state = json!({ "messages": messages, "bytes": 10 });
         serde_json::from_value(json!({ "name": "LOG", "cluster": cluster, "state": state })).unwrap()
+    }
+
+    #[test]
+    fn a_round_trip_has_three_digits() {
+        let cases = [
+            ("", "-"),
+            ("1.234567ms", "1.23ms"),
+            ("210.5µs", "210µs"),
+            ("42.25µs", "42.2µs"),
+            ("210µs", "210µs"),
+            ("1m2.5s", "1m2.5s"),
+        ];
+        for (said, shown) in cases {
+            assert_eq!(short(said), shown, "{said}");
+        }
     }
 
     #[test]
