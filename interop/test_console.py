@@ -62,6 +62,11 @@ def test_diagrams(tmp_path):
         drive("diagrams.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
 
 
+def test_boards(tmp_path):
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        drive("boards.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
+
+
 def test_alarms(start_node, tmp_path):
     (tmp_path / "alarms.csv").write_text(ALARM_RULES)
     broken = SimulatedDevice("zbroken", METER, faults=[{"kind": "no_answer", "at": "3s", "for": "1h"}])

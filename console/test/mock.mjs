@@ -416,6 +416,7 @@ function read(node, path, query) {
   if (path === '/v1/me') return { user: node.user, roles: node.user ? ['OPERATOR'] : [], login: node.user !== null, may: node.may };
   if (path === '/v1/sessions') return sessions(query);
   if (path === '/v1/diagrams') return { diagrams: [] };
+  if (path === '/v1/boards') return { boards: [] };
   if (path === '/v1/alarms/counts') return { configured: false, flood: false };
   if (path === '/v1/reservations') return reserved(node, query.get('topic'));
   if (path === '/v1/overrides') return overridden(node, query.get('topic'));

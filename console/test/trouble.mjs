@@ -8,8 +8,8 @@ import { startMock } from './mock.mjs';
 const FIRST_VIEW_BYTES_MAX = 52_000;
 /** What all files of the console may weigh as they are sent. */
 const ALL_BYTES_MAX = 100_000;
-/** The view of diagrams besides. */
-const DIAGRAMS_BYTES_MAX = 10_000;
+/** The views of diagrams and boards besides. */
+const APART_BYTES_MAX = 16_000;
 const EXPECTED = /Failed to load resource|ERR_/;
 
 export async function trouble(run, base) {
@@ -231,14 +231,14 @@ export async function trouble(run, base) {
     const plain = names.filter((name) => !/\.(br|gz)$/.test(name));
     // What a browser is sent: the packed file where there is one.
     const sent = plain.map((name) => size(names.includes(`${name}.br`) ? `${name}.br` : name));
-    // Diagrams are read when they are first looked at, and have a limit of their own.
-    const isDiagrams = (name) => /Diagrams-/.test(name);
+    // Diagrams and boards are read when they are first looked at, and have a limit of their own.
+    const isApart = (name) => /(Diagram|Board)/.test(name);
     const sum = (of) => sent.reduce((bytes, one, i) => bytes + (of(plain[i]) ? one : 0), 0);
-    const [all, diagrams] = [sum((name) => !isDiagrams(name)), sum(isDiagrams)];
+    const [all, apart] = [sum((name) => !isApart(name)), sum(isApart)];
     const first = size(names.find((name) => /index-.*\.js\.gz$/.test(name)));
     assert(first <= FIRST_VIEW_BYTES_MAX && all <= ALL_BYTES_MAX, `${first} bytes first, ${all} in all`);
-    assert(diagrams > 0 && diagrams <= DIAGRAMS_BYTES_MAX, `${diagrams} bytes of diagrams`);
-    console.log(`        ${all} bytes in all, ${diagrams} of diagrams`);
+    assert(apart > 0 && apart <= APART_BYTES_MAX, `${apart} bytes of diagrams and boards`);
+    console.log(`        ${all} bytes in all, ${apart} of diagrams and boards`);
   });
   await large(run);
 }

@@ -135,8 +135,8 @@ export interface Site {
   events?: { wanted: number; asked: number; waiting: number; sent: number; lost: number; received: number };
 }
 
-/** A single-line diagram. */
-export interface DiagramEntry {
+/** A single-line diagram or a board. */
+export interface DrawingEntry {
   name: string;
   title: string;
   version: string;
@@ -438,7 +438,7 @@ export const api = {
     get<{ edits: HistoryEdit[]; next: number | null }>('/v1/history/edits', { topic, from, to, active: 'true', limit: 50 }),
   edit: (given: EditGiven) => post('/v1/history/edits', given),
   undoEdit: (id: number, why: string) => post(`/v1/history/edits/${id}/undo`, { why }),
-  diagrams: () => get<{ diagrams: DiagramEntry[] }>('/v1/diagrams', {}, POLL_MS_MAX),
+  drawings: async (kind: 'diagrams' | 'boards') => (await get<Record<string, DrawingEntry[]>>(`/v1/${kind}`, {}, POLL_MS_MAX))[kind]!,
   alarmCounts: () => get<AlarmCounts>('/v1/alarms/counts', {}, POLL_MS_MAX),
   sites: (limit: number) => get<SitesPage>('/v1/sites', { order: 'worst', limit }, POLL_MS_MAX),
   audit: async (topic: string, limit: number) =>

@@ -1,6 +1,6 @@
 // Where the user is, kept in the address so that every view can be linked, reloaded and left with Back.
 
-export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status' | 'trends' | 'events' | 'alarms' | 'diagrams';
+export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status' | 'trends' | 'events' | 'alarms' | 'diagrams' | 'boards';
 
 export interface Route {
   view: View;
@@ -18,11 +18,11 @@ export interface Route {
 }
 
 /** Views that fill the screen, and read their part of the address themselves. */
-export const WHOLE_VIEWS: readonly View[] = ['trends', 'events', 'alarms'];
+export const WHOLE_VIEWS: readonly View[] = ['trends', 'events', 'alarms', 'boards'];
 
 /** The views in their order in the top line. */
 export const VIEW_NAMES: readonly [View, string][] = [
-  ['topics', 'Topics'], ['devices', 'Devices'], ['alarms', 'Alarms'], ['diagrams', 'Diagrams'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'],
+  ['topics', 'Topics'], ['devices', 'Devices'], ['alarms', 'Alarms'], ['diagrams', 'Diagrams'], ['boards', 'Boards'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'],
 ];
 
 /** Reads `#/devices?device=…&point=…`; whatever is unknown is the topics view. */

@@ -1,7 +1,7 @@
 // The state of the console: what the node said last, and what the user looks at.
 
 import {
-  api, ApiError, onLoginEnded, type Counts, type CountsUpdate, type Device, type DiagramEntry, type Grade, type Me, type PointMeta, type Status, type TopicUpdate,
+  api, ApiError, onLoginEnded, type Counts, type CountsUpdate, type Device, type DrawingEntry, type Grade, type Me, type PointMeta, type Status, type TopicUpdate,
 } from './api';
 import type { AlarmList } from './alarmlist.svelte';
 import { DeviceList } from './devicelist.svelte';
@@ -53,8 +53,9 @@ class Store {
   readonly deviceList = new DeviceList(() => this.route.view === 'devices');
   /** Null where the node has no alarms configured. */
   alarms = $state.raw<AlarmList | null>(null);
-  /** Single-line diagrams that may be seen. */
-  diagrams = $state.raw<readonly DiagramEntry[]>([]);
+  /** Single-line diagrams and boards that may be seen. */
+  diagrams = $state.raw<readonly DrawingEntry[]>([]);
+  boards = $state.raw<readonly DrawingEntry[]>([]);
   meta = $state.raw<ReadonlyMap<string, PointMeta>>(new Map());
   route = $state.raw<Route>(parseRoute(location.hash));
   expanded = $state.raw<ReadonlySet<string>>(new Set());
@@ -100,7 +101,7 @@ class Store {
     void this.loadMe().then(() => {
       void Promise.all([this.pollStatus(), this.findAlarms()]).then(() => this.follow());
       void this.loadMeta();
-      void this.findDiagrams();
+      void this.findDrawings();
       void this.deviceList.poll();
     });
   }
@@ -136,8 +137,9 @@ class Store {
     }
   }
 
-  async findDiagrams(): Promise<void> {
-    this.diagrams = (await api.diagrams().catch(() => null))?.diagrams ?? this.diagrams;
+  async findDrawings(): Promise<void> {
+    this.diagrams = await api.drawings('diagrams').catch(() => this.diagrams);
+    this.boards = await api.drawings('boards').catch(() => this.boards);
   }
 
   private async findAlarms(): Promise<void> {

@@ -127,10 +127,10 @@ impl Input for EditAt {
     }
 }
 
-/// The name of a diagram in a path.
-pub struct DiagramAt(pub String);
+/// The name of a diagram or a board in a path.
+pub struct FileAt(pub String);
 
-impl<S: Send + Sync> FromRequestParts<S> for DiagramAt {
+impl<S: Send + Sync> FromRequestParts<S> for FileAt {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
@@ -144,13 +144,13 @@ impl<S: Send + Sync> FromRequestParts<S> for DiagramAt {
     }
 }
 
-impl Input for DiagramAt {
+impl Input for FileAt {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.parameter(json!({
             "name": "name",
             "in": "path",
             "required": true,
-            "description": "The name of the diagram",
+            "description": "Its name: that of its file, without the end",
             "schema": { "type": "string", "pattern": "^[a-z0-9_-]{1,64}$" },
         }));
         operation.may_fail(400, "The name is wrong");

@@ -1,7 +1,7 @@
 //! `/v1/diagrams`: single-line diagrams, those of whose topics the caller may read some.
 
 use super::access::Caller;
-use super::arguments::{DiagramAt, KnownTag};
+use super::arguments::{FileAt, KnownTag};
 use super::authorization::Authenticated;
 use super::body::Answer;
 use super::problem::Problem;
@@ -34,7 +34,7 @@ struct DiagramShown {
 /// All diagrams that the caller may see, by their names.
 pub async fn list(authenticated: Authenticated) -> Answer<DiagramList> {
     let authorized = authenticated.each();
-    let all = authorized.app.reloader.diagrams().all();
+    let all = authorized.app.reloader.shown().all().diagrams;
     let shown = all.iter().filter(|file| may_see(&authorized.caller, file)).map(|file| DiagramShown {
         name: file.name.clone(),
         title: file.diagram.title.clone().filter(|title| !title.is_empty()).unwrap_or_else(|| file.name.clone()),
@@ -81,11 +81,11 @@ impl Output for Svg {
 /// One diagram.
 pub async fn one(
     authenticated: Authenticated,
-    DiagramAt(name): DiagramAt,
+    FileAt(name): FileAt,
     KnownTag(known): KnownTag,
 ) -> Result<Svg, Problem> {
     let authorized = authenticated.each();
-    let all = authorized.app.reloader.diagrams().all();
+    let all = authorized.app.reloader.shown().all().diagrams;
     // One that the caller may not see is as one that there is not: its name says something of the node.
     let file = all.iter().find(|file| file.name == name && may_see(&authorized.caller, file));
     let file = file.ok_or_else(|| Problem::not_found(format!("there is no diagram {name:?}")))?;

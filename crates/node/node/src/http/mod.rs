@@ -11,6 +11,7 @@ mod alarms;
 mod arguments;
 mod authorization;
 mod backups;
+mod boards;
 mod clock;
 mod cluster;
 mod command;

@@ -11,9 +11,9 @@ mod notify;
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, diagrams, history,
-    history_compaction, history_deletion, history_edits, history_import, history_states, history_stats, history_tail,
-    joining, locks, metrics, reload, sessions, sites, status, tags, topics, trace, values,
+    access, backups, boards, clock, cluster, command, console, control, derived, device_metrics, devices, diagrams,
+    history, history_compaction, history_deletion, history_edits, history_import, history_states, history_stats,
+    history_tail, joining, locks, metrics, reload, sessions, sites, status, tags, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
@@ -337,7 +337,7 @@ fn of_locks(routes: Routes<Protected>) -> Routes<Protected> {
     )
 }
 
-/// Of single-line diagrams.
+/// Of single-line diagrams and boards.
 fn of_diagrams(routes: Routes<Protected>) -> Routes<Protected> {
     routes
         .get(
@@ -351,6 +351,13 @@ fn of_diagrams(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("diagram", "Get a single-line diagram as SVG")
                 .says(200, "The SVG, with topics in its attributes")
                 .problem(404, "There is no such diagram, or the user may read none of its topics"),
+        )
+        .get("/v1/boards", boards::list, Op::new("boards", "List boards of whose topics the user may read some"))
+        .get(
+            "/v1/boards/{name}",
+            boards::one,
+            Op::new("board", "Get a board: its panels, with the topics that they show")
+                .problem(404, "There is no such board, or the user may read none of its topics"),
         )
 }
 

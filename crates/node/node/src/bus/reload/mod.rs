@@ -3,10 +3,10 @@
 //!
 //! Read first: `reloader.rs`.
 
-mod diagrams;
 mod known;
 mod reloader;
 mod shards;
+mod shown;
 mod status;
 
 pub use known::KnownDevices;

@@ -11,9 +11,9 @@
 //! One reload at a time. What a device tells before it leaves is read before another takes its topic (2), and a command that
 //! was made for a point list that has changed is not sent (its revision).
 
-use super::diagrams::KnownDiagrams;
 use super::known::KnownDevices;
 use super::shards::FieldShards;
+use super::shown::KnownFiles;
 use super::status::{NotStarted, ReloadStatus};
 use super::{ReloadError, load_config};
 use crate::access::denial;
@@ -41,7 +41,7 @@ pub struct Reloader {
     clock: Clock,
     shards: FieldShards,
     known: KnownDevices,
-    diagrams: KnownDiagrams,
+    shown: KnownFiles,
     history: HistorySource,
     notifications: Arc<Notifications>,
     running: Turn<Running>,
@@ -111,8 +111,8 @@ impl Reloader {
         let notify = config.notify.clone();
         let running = Running { table, views, derived, alarm, notify, keep };
         let (running, status) = (Turn::new(running), Mutex::default());
-        let diagrams = KnownDiagrams::of(Arc::clone(&config.console.diagrams));
-        Self { started, bus, clock, shards, known, diagrams, history, notifications, running, status }
+        let shown = KnownFiles::of(config.console.clone());
+        Self { started, bus, clock, shards, known, shown, history, notifications, running, status }
     }
 
     /// The field shards.
@@ -127,10 +127,10 @@ impl Reloader {
         &self.known
     }
 
-    /// The diagrams that there are.
+    /// The diagrams and boards that there are.
     #[must_use]
-    pub const fn diagrams(&self) -> &KnownDiagrams {
-        &self.diagrams
+    pub const fn shown(&self) -> &KnownFiles {
+        &self.shown
     }
 
     /// What came of all reloads.
@@ -195,7 +195,7 @@ impl Reloader {
         let counts = change.counts;
         let failed = self.carry_out(running, (change, prepared), &config).await?;
         self.history.set_rules(config.history.retention.clone());
-        self.diagrams.set(Arc::clone(&config.console.diagrams));
+        self.shown.set(config.console.clone());
         self.take_keep(running, kept_of(&config)).await?;
         let derived_series = config.derived.len();
         if config.alarm != running.alarm {

@@ -281,7 +281,7 @@ async fn run(stations: &[(Kind, OutstationServer)], shared: &Shared) {
 fn files(addresses: &[SocketAddr]) -> SiteFiles {
     let mut config = String::from(
         "# Written by tieline run --demo at each start: what collects from the demo's outstations.\n\n[node]\nname = \"demo\"\n\n\
-         [alarm]\nrules = \"alarms.csv\"\n\n[console]\ndiagrams = \"diagrams\"\n",
+         [alarm]\nrules = \"alarms.csv\"\n\n[console]\ndiagrams = \"diagrams\"\nboards = \"boards\"\n",
     );
     for (((topic, kind), address), link) in DEVICES.into_iter().zip(addresses).zip(10..) {
         let (file, _) = kind.list();
@@ -293,8 +293,9 @@ fn files(addresses: &[SocketAddr]) -> SiteFiles {
         );
     }
     let diagram = ("diagrams/substation.svg", include_str!("substation.svg"));
+    let board = ("boards/feeders.toml", include_str!("feeders.toml"));
     let rules = ("alarms.csv", include_str!("alarms.csv"));
-    SiteFiles { config, lists: DEVICES.iter().map(|(_, kind)| kind.list()).chain([rules, diagram]).collect() }
+    SiteFiles { config, lists: DEVICES.iter().map(|(_, kind)| kind.list()).chain([rules, diagram, board]).collect() }
 }
 
 #[cfg(test)]

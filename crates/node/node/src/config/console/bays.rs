@@ -1,7 +1,7 @@
 //! Bays of a diagram as TOML, as `tieline diagram new` reads them.
 
-use super::super::parse;
-use super::super::reader::{self, ConfigError, Document, Finding, Findings, Section};
+use crate::config::parse;
+use crate::config::reader::{self, ConfigError, Document, Finding, Findings, Section};
 use std::path::Path;
 use tieline_core::Topic;
 use tieline_diagram::{Bay, Busbar, Drawing, Item, Kind};
