@@ -26,7 +26,7 @@ SERVES = re.compile(r"tieline (run|fabric start|seal serve|\w+ (outstation|serve
 ELSEWHERE = re.compile(r"--role centre|--protocol \S+|--(?:http|listen) (?!127\.0\.0\.1:)\S+")
 # What they print when they serve, if the page does not show it.
 READY = {"run": "console …", "fabric start": "listens …", "seal serve": "http …", None: "…"}
-FOLLOWS = re.compile(r"mosquitto_sub(?!.* -[CW] )|tieline (sub(?!.* -n )|history tail|dnp3 master \S+$|trace .*--follow|top$)|curl -N|loop_forever")
+FOLLOWS = re.compile(r"mosquitto_sub(?!.* -[CW] )|tieline (sub(?!.* -n )|history tail|dnp3 master \S+$|trace .*--follow|top$)|curl -N")
 # Machines of the pages; the one that the reader sits at is 127.0.0.1.
 HOSTS = {"other": "127.0.0.1", "edge": "127.0.0.1", "plant": "127.0.0.2", "core": "127.0.0.2", "centre": "127.0.0.2", "test": "127.0.0.2"}
 HOSTS |= {"west": "127.0.0.2", "east-a": "127.0.0.3"}
@@ -34,6 +34,11 @@ NODE_VERBS = """
     alarms audit backup busiest clock cluster command delete derived devices get health locks metrics override points pub put
     reload release renew replay reservations reserve revert sessions set sites status sub tag topics trace whoami top
 """.split()
+PROGRAMS = ("python", "ts", "typescript")
+# These programs go on until they are ended.
+ENDLESS = re.compile(r"loop_forever|subscribe\(|\.on\(|history_?stream\(", re.I)
+# A line of a program that prints, and says what.
+PRINTS = re.compile(r"\s*(?:print|console\.log)\(.*\);?\s+(?:#|//) (.*)")
 NEEDS_NODE = re.compile(rf"mosquitto_|:(8080|1883)\b|1883|tieline ({'|'.join(NODE_VERBS)}|history (?!verify|repair)\w+|views reload|rules test)\b")
 # What these print depends on their files alone, so that numbers are compared, too.
 SETTLED = re.compile(r"tieline (config|views (check|test)|rules check|access (?!verify)|delta decode|dnp3 profile|context)\b")
@@ -53,7 +58,11 @@ class Block:
 
     def is_run(self):
         """Whether a reader runs it."""
-        return self.language == "python" or any(line.startswith("$ ") for line in self.text)
+        return self.language in PROGRAMS or any(line.startswith("$ ") for line in self.text)
+
+    def prints(self):
+        """What the lines of a program say that they print."""
+        return "\n".join(found[1] for line in self.text if (found := PRINTS.fullmatch(line)))
 
     def commands(self):
         """Pairs of a command and what it prints; lines of a command that is not complete belong to it."""
@@ -107,8 +116,9 @@ def blocks(path):
 class Reader:
     """A shell in a fresh folder, and in namespaces where the default ports are free."""
 
-    def __init__(self, name, folder):
-        self.name, self.folder, self.count = name, folder, 0
+    def __init__(self, name, folder, scripts=None):
+        """`scripts` has the TypeScript blocks of the page as JavaScript, `lineN.mjs`."""
+        self.name, self.folder, self.scripts, self.count = name, folder, scripts, 0
         self.work, tools = folder / "work", folder / "bin"
         self.work.mkdir(parents=True)
         tools.mkdir()
@@ -133,7 +143,7 @@ class Reader:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
         self._running, self._node, self._typed = {}, False, ""
-        self._lets, self._meanwhile, self._program = {}, None, ""
+        self._lets, self._meanwhile, self._above = {}, None, ""
         self._tell("set -m; shopt -s expand_aliases")
         (folder / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{address} {host}.example\n" for host, address in HOSTS.items()))
         self._hidden("ip link set lo up && mount -t tmpfs tmpfs /var/lib && mkdir /var/lib/tieline && mount --bind ~/hosts /etc/hosts")
@@ -273,6 +283,9 @@ class Reader:
                     raise AssertionError(f"{page}:{block.line}: the directive {word} is unknown")
         if block.language == "python":
             self._at(page, block, self._python, block)
+        elif block.language in PROGRAMS:
+            assert self.scripts, f"{page}:{block.line}: the TypeScript packages are not installed"
+            self._at(page, block, self._program, block, f"node {self.scripts}/line{block.line}.mjs")
         for command, expected in block.commands():
             self._at(page, block, self.run, command, self._without_typed(expected))
 
@@ -283,14 +296,26 @@ class Reader:
             raise AssertionError(f"{page}:{block.line}: {differs}") from None
 
     def _python(self, block):
-        """The blocks of a page are one program: those above run before it."""
-        text = "\n".join(block.text) + "\n"
+        """A block that begins with an import is a program; one that does not goes on with the program above."""
+        if re.match("import |from ", block.text[0]):
+            self._above = ""
+        self._above += "\n".join(block.text) + "\n"
         script = self.work / f"line{block.line}.py"
-        script.write_text(self._program + text)
-        if "loop_forever" in text:
-            return self.run(f"python {script.name} # loop_forever 1883", "")
-        self._program += text
-        return self.run(f"python {script.name} # :8080", "")
+        script.write_text(self._above)
+        self._program(block, f"python {script.name}")
+        if ENDLESS.search(self._above):
+            self._above = ""
+
+    def _program(self, block, command):
+        """Runs a program of the page, and compares what it prints with what its lines say."""
+        self._with_a_node()
+        expected = block.prints()
+        if ENDLESS.search("\n".join(block.text)):
+            return self._on(command, expected, True, None)
+        code, printed = self._to_its_end(command)
+        assert code == 0, f"`{command}` ended with {code}:\n{printed}"
+        assert shown.agrees(expected, printed, True, True), different(command, expected, printed, True)
+        return None
 
     def _without_typed(self, expected):
         """What is typed, and the prompt for it, are seen in a terminal only."""

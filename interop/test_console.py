@@ -62,6 +62,11 @@ def test_diagrams(tmp_path):
         drive("diagrams.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
 
 
+def test_documentation(start_node):
+    node = start_node()
+    drive("docs.mjs", node.process.said, TIELINE_URL=f"http://{node.http}")
+
+
 def test_boards(tmp_path):
     with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
         drive("boards.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")

@@ -10,16 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import shown
+import typescript
 from nats_peer import SERVER
 from node import tieline
-from page import REPOSITORY, Reader, blocks, may_be_made
+from page import REPOSITORY, Block, Reader, blocks, may_be_made
 
 PAGES = sorted((REPOSITORY / "docs").glob("*.md")) + [REPOSITORY / "README.md"]
 ALL = {page: blocks(page) for page in PAGES}
 RUN = [page for page, found in ALL.items() if any(block.is_run() for block in found)]
 CONFIGURED = [page for page, found in ALL.items() if any(block.language == "toml" for block in found)]
-TYPESCRIPT = REPOSITORY / "sdk" / "typescript"
-TYPED = [REPOSITORY / "docs" / "control.md", TYPESCRIPT / "README.md"]
+TYPED = [page for page in [*PAGES, typescript.CLIENT / "README.md"] if typescript.programs(page)]
 ITS_COMMANDS = "test_its_commands_print_what_it_shows"
 # What a part of a configuration may lack: files beside it, and what its other parts say.
 ABSENT = re.compile(r"no such file|nothing readable|^nothing$|^neither ", re.I)
@@ -29,10 +29,10 @@ def name(page):
     return "docs-README" if page == REPOSITORY / "docs" / "README.md" else page.stem
 
 
-def read(page, folder):
+def read(page, folder, scripts):
     """Reads a page from its first command to its last; everything that differs."""
     wrong = []
-    with Reader(name(page), folder / "reader") as reader:
+    with Reader(name(page), folder / "reader", scripts) as reader:
         for block in ALL[page]:
             try:
                 reader.block(block, page.name)
@@ -42,11 +42,22 @@ def read(page, folder):
 
 
 @pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """The folder of the TypeScript blocks of all pages, and what the compiler has against them."""
+    folder = tmp_path_factory.mktemp("typescript")
+    typescript.build_client()
+    return folder, typescript.compile_pages(TYPED, folder)
+
+
+@pytest.fixture(scope="module")
 def readings(request, tmp_path_factory):
     """The chosen pages, four at a time: most of their time is waiting."""
     chosen = [item.callspec.params["page"] for item in request.session.items if item.originalname == ITS_COMMANDS]
+    scripts = None
+    if typescript.are_installed() and any(page in TYPED for page in chosen):
+        scripts = request.getfixturevalue("compiled")[0]
     with ThreadPoolExecutor(4) as pool:
-        yield {page: pool.submit(read, page, tmp_path_factory.mktemp("page")) for page in chosen}
+        yield {page: pool.submit(read, page, tmp_path_factory.mktemp("page"), scripts and typescript.place(scripts, page)) for page in chosen}
 
 
 @pytest.mark.skipif(not may_be_made(), reason="this user may make no namespaces")
@@ -54,6 +65,8 @@ def readings(request, tmp_path_factory):
 def test_its_commands_print_what_it_shows(readings, page):
     if SERVER is None and any("tieline fabric start" in line for block in ALL[page] for line in block.text):
         pytest.skip("no nats-server: .ci/nats builds it")
+    if page in TYPED and not typescript.are_installed():
+        pytest.skip("the TypeScript packages are not installed")
     wrong = readings[page].result(240)
     assert not wrong, "\n\n".join(wrong)
 
@@ -83,6 +96,31 @@ def test_what_agrees_of_live_values():
     assert not shown.agrees("d\nb", "a\nb\nc\nd", live=True, streams=True)
 
 
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ('print(value)  # 48.7', "48.7"),
+        ('    print(f"#{one}", 2)  # a # b', "a # b"),
+        ("console.log(value); // true good", "true good"),
+        ('console.log("http://a"); // ok', "ok"),
+        ('print("# nothing")', ""),
+        ("value = 1  # not printed", ""),
+    ],
+)
+def test_what_a_line_says_that_it_prints(line, says):
+    assert Block(1, "python", [line]).prints() == says
+
+
+def test_each_example_is_in_three_languages():
+    examples = 0
+    for page in (REPOSITORY / "docs").glob("examples*.md"):
+        for section in page.read_text().split("\n## ")[1:]:
+            languages = re.findall(r"^```(\w*)$", section, re.M)[::2]
+            assert languages[:3] == ["", "python", "ts"], f"{page.name}: {section.splitlines()[0]}: {languages}"
+            examples += 1
+    assert examples >= 30
+
+
 def test_few_commands_are_not_run():
     commands = sum(len(block.commands()) for found in ALL.values() for block in found)
     skipped = [(page, block, reason) for page, found in ALL.items() for block in found for reason in block.said("skip")]
@@ -109,25 +147,9 @@ def test_its_configurations_are_valid(tmp_path, page):
         assert not wrong, f"{page.name}:{block.line}: {wrong}"
 
 
-@pytest.mark.skipif(not (TYPESCRIPT / "node_modules").is_dir(), reason="the TypeScript packages are not installed")
-@pytest.mark.parametrize("page", TYPED, ids=lambda page: page.parent.name)
-def test_its_typescript_has_no_error_of_types(tmp_path, page):
-    packages = TYPESCRIPT / "node_modules"
-    options = {
-        "noEmit": True,
-        "rootDir": "/",
-        "typeRoots": [str(packages / "@types")],
-        "paths": {"tieline/*": [f"{TYPESCRIPT}/src/*.ts"], "mqtt": [str(packages / "mqtt/build/index.d.ts")]},
-    }
-    settings = {"extends": str(TYPESCRIPT / "tsconfig.json"), "compilerOptions": options, "include": ["*.mts"]}
-    (tmp_path / "tsconfig.json").write_text(json.dumps(settings))
-    (tmp_path / "package.json").write_text('{"type": "module"}')
-    for block in blocks(page):
-        if block.language in ("ts", "typescript"):
-            text = "\n".join(["export {};", "declare const token: string;", *block.text, ""])
-            (tmp_path / f"line{block.line}.mts").write_text(text)
-    done = subprocess.run([packages / ".bin" / "tsc", "-p", tmp_path], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+@pytest.mark.skipif(not typescript.are_installed(), reason="the TypeScript packages are not installed")
+def test_their_typescript_has_no_error_of_types(compiled):
+    assert not compiled[1]
 
 
 def test_every_page_is_listed():
@@ -153,14 +175,23 @@ def test_every_page_is_served(start_node):
         assert (answer.headers["content-type"], answer.headers["content-encoding"]) == ("text/html; charset=utf-8", "gzip"), name
         pages[name] = gzip.decompress(packed).decode()
     assert pages[""] == pages["index.html"] and len(pages) > 60
+    groups = re.findall(r"^## (.+)", (REPOSITORY / "docs" / "README.md").read_text(), re.M)
+    for name, text in pages.items():
+        menu, beside = re.search(r'<nav aria-label="Groups">(.+?)</nav>', text, re.S)[1], re.search(r'<nav id="group".+?</nav>', text, re.S)
+        assert re.findall(r">([^<]+)</a>", menu) == groups, name
+        assert name in ("", "index.html") or f'href="{name}" aria-current="page"' in beside[0], name
     ids = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in pages.items()}
     links = [(name, link) for name, text in pages.items() for link in re.findall(r'href="([^"]+)"', text)]
-    own = [(name, *link.partition("#")[::2]) for name, link in links if not re.match(r"https?:|/$|\./$|docs\.css$", link)]
+    own = [(name, *link.partition("#")[::2]) for name, link in links if not re.match(r"https?:|/$|\./$|docs\.css$|icon\.svg$", link)]
     lost = [found for found in own if (found[1] or found[0]) not in ids or found[2] not in ids[found[1] or found[0]] | {""}]
     assert len(own) > 1_000 and not lost, lost
     headings = json.loads(get("/docs/search.json")[1])
     assert all(id in ids[file] for file, _, found in headings for id, _ in found)
-    for name in ("docs.css", "docs.js"):
-        assert get(f"/docs/{name}")[0].status == 200
+    images = {name for text in pages.values() for name in re.findall(r'<img src="([^"]+)"', text)}
+    assert {name for name in images if name.endswith(".png")} and {name for name in images if name.endswith(".svg")}
+    for name in ("docs.css", "docs.js", "icon.svg", *images):
+        answer, content = get(f"/docs/{name}")
+        assert answer.status == 200 and content, name
+        assert answer.headers["content-type"] == {"png": "image/png", "svg": "image/svg+xml"}.get(name[-3:], answer.headers["content-type"]), name
     with pytest.raises(urllib.error.HTTPError, match="404"):
         get("/docs/nothing.html")

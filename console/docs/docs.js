@@ -1,4 +1,4 @@
-// The search over the titles and headings of all pages: every word has to be in the title or the heading.
+// The search over the titles and headings of all pages: every word has to be in the title or the heading. And the tabs of examples.
 
 const FOUND_MAX = 30;
 const search = document.querySelector('#search');
@@ -41,3 +41,49 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
   search.focus();
 });
+
+// The languages of an example as tabs: one choice for all examples, which is remembered.
+const LANGUAGE = 'tieline-docs-language';
+const examples = [...document.querySelectorAll('.tabs')].map((box) => {
+  const list = document.createElement('div');
+  list.setAttribute('role', 'tablist');
+  const figures = [...box.querySelectorAll('figure')];
+  const tabs = figures.map((figure) => {
+    const caption = figure.querySelector('figcaption');
+    const tab = list.appendChild(document.createElement('button'));
+    [tab.type, tab.textContent] = ['button', caption.textContent];
+    tab.setAttribute('role', 'tab');
+    tab.addEventListener('click', () => choose(tab.textContent, tab));
+    figure.setAttribute('role', 'tabpanel');
+    figure.setAttribute('aria-label', caption.textContent);
+    caption.remove();
+    return { tab, figure };
+  });
+  list.addEventListener('keydown', (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const at = tabs.findIndex(({ tab }) => tab === event.target);
+    if (step) choose(tabs[(at + step + tabs.length) % tabs.length].tab.textContent, tabs[(at + step + tabs.length) % tabs.length].tab);
+  });
+  box.prepend(list);
+  return tabs;
+});
+
+/** Shows one language; what the reader looks at stays where it is. */
+function choose(language, chosen) {
+  const before = chosen?.getBoundingClientRect().top;
+  for (const { tab, figure } of examples.flat()) {
+    const isChosen = tab.textContent === language;
+    tab.setAttribute('aria-selected', String(isChosen));
+    tab.tabIndex = isChosen ? 0 : -1;
+    figure.hidden = !isChosen;
+  }
+  if (!chosen) return;
+  localStorage.setItem(LANGUAGE, language);
+  chosen.focus();
+  scrollBy(0, chosen.getBoundingClientRect().top - before);
+}
+
+if (examples.length > 0) {
+  const remembered = localStorage.getItem(LANGUAGE);
+  choose(examples[0].some(({ tab }) => tab.textContent === remembered) ? remembered : examples[0][0].tab.textContent);
+}
