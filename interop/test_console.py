@@ -7,9 +7,11 @@ from pathlib import Path
 
 import paho.mqtt.client as mqtt
 import pytest
+from nats_peer import SERVER
 from node import BINARY, Device
 from processes import Lines
 from simulated import SimulatedDevice
+from site_nodes import Server, centre_of, folder, plant_of, wait_for_clock, wait_for_site
 from test_access import Client, Guarded
 from waiting import until
 
@@ -46,6 +48,11 @@ def test_in_a_browser(tmp_path):
         assert node.process.poll() is None, node.said()
 
 
+def test_the_first_steps_of_an_empty_node(tmp_path):
+    with Lines([BINARY, "run", "--data", tmp_path / "data", *DEMO]) as node:
+        drive("first.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}", TIELINE_BIN=str(BINARY))
+
+
 def test_trends(tmp_path):
     with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
         commands = {"TIELINE_BIN": str(BINARY), "PYTHON": sys.executable}
@@ -70,6 +77,11 @@ def test_documentation(start_node):
 def test_boards(tmp_path):
     with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
         drive("boards.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
+
+
+def test_a_shift_by_the_keyboard_alone(tmp_path):
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        drive("shift.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
 
 
 def test_alarms(start_node, tmp_path):
@@ -97,6 +109,26 @@ def test_the_worst_of_a_thousand_devices(start_node):
     assert worst["total"] == 1000
     assert node.request("/v1/devices?order=best")[0] == 400
     drive("worst.mjs", node.process.said, TIELINE_URL=f"http://{node.http}", WORST=broken.topic, TOTAL="1000")
+
+
+@pytest.mark.skipif(SERVER is None, reason="no nats-server: .ci/nats builds it")
+@pytest.mark.parametrize("prefix", ["sites/", "region/"])
+def test_the_sites_of_a_centre(tmp_path, prefix):
+    server = Server(folder(tmp_path, "nats"))
+    rules = tmp_path / "alarms.csv"
+    rules.write_text(f"topic,kind,limit,priority,text\n{prefix}+/test/room/level,high,0.5,high,level\n")
+    alarms = f'prefix = "{prefix}"\n[alarm]\nrules = "{rules}"\n'
+    try:
+        with centre_of(tmp_path, server, alarms) as centre, plant_of(tmp_path, server, "north"):
+            with plant_of(tmp_path, server, "south"):
+                for name in ("north", "south"):
+                    wait_for_clock(centre, name)
+                    centre.wait_value(f"{prefix}{name}/test/room/level", v=1.0, q="good")
+            wait_for_site(centre, "away", "south")
+            centre.wait_value(f"{prefix}south/test/room/level", q="bad")
+            drive("sites.mjs", centre.process.said, TIELINE_URL=f"http://{centre.http}", AWAY="south", UP="north", PREFIX=prefix)
+    finally:
+        server.kill()
 
 
 def test_a_stopped_process_is_marked_and_counts_are_those_of_the_node(tmp_path):

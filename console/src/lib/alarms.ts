@@ -80,6 +80,10 @@ export const isAside = ({ state }: Alarm) => ASIDE.includes(state);
 export const isNew = (alarm: Alarm) => !alarm.acked && !isAside(alarm);
 export const words = (word: string) => word.replaceAll('_', ' ');
 
+const MARGIN_MS = 900_000;
+/** The trend of an alarm, from before it began. */
+export const trendHash = ({ topic, since }: Pick<Alarm, 'topic' | 'since'>) => `#/trends?p=${encodeURIComponent(topic.replaceAll(',', '%2C'))}&from=${new Date(Date.parse(since) - MARGIN_MS).toISOString()}&to=now`;
+
 /** What the address of the view asks for. */
 export interface AlarmsAsked {
   tab: string;

@@ -131,6 +131,8 @@ export interface Site {
   samples: number;
   /** Clock of the centre minus that of the site. */
   clock_offset_s?: number;
+  /** When it was heard last; absent where it was not since the start. */
+  heard?: string;
   /** Messages between sites on its link. */
   events?: { wanted: number; asked: number; waiting: number; sent: number; lost: number; received: number };
 }

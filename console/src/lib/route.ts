@@ -13,6 +13,8 @@ export interface Route {
   pattern: string | null;
   /** The diagram that is shown. */
   name?: string | undefined;
+  /** The point that the keyboard is on in the panel of a device. */
+  at?: string | undefined;
   /** What a view of its own reads from the address. */
   query: string;
 }
@@ -30,16 +32,19 @@ export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   const params = new URLSearchParams(query);
   const view = VIEW_NAMES.find(([known]) => known === path)?.[0] ?? 'topics';
-  return { view, point: params.get('point'), device: params.get('device'), task: params.get('task'), pattern: params.get('pattern'), name: params.get('name') ?? undefined, query: WHOLE_VIEWS.includes(view) ? query : '' };
+  return { view, point: params.get('point'), device: params.get('device'), task: params.get('task'), pattern: params.get('pattern'), name: params.get('name') ?? undefined, at: params.get('at') ?? undefined, query: WHOLE_VIEWS.includes(view) ? query : '' };
 }
 
 /** The address of a route; slashes stay readable. */
 export function routeHash(route: Route): string {
   if (WHOLE_VIEWS.includes(route.view)) return `#/${route.view}${route.query && `?${route.query}`}`;
   const parts: string[] = [];
-  for (const key of ['name', 'device', 'task', 'pattern', 'point'] as const) {
+  for (const key of ['name', 'device', 'at', 'task', 'pattern', 'point'] as const) {
     const value = route[key];
     if (value) parts.push(`${key}=${encodeURIComponent(value).replaceAll('%2F', '/')}`);
   }
   return `#/${route.view}${parts.length > 0 ? `?${parts.join('&')}` : ''}`;
 }
+
+/** The address of a device, with the keyboard on one of its points. */
+export const deviceHash = (device: string, at: string) => routeHash({ ...parseRoute(''), view: 'devices', device, at });

@@ -62,7 +62,8 @@ class Store {
   filter = $state.raw('');
   utc = $state.raw(false);
   help = $state.raw(false);
-  finding = $state.raw(false);
+  /** What is looked for: a site, or all; nothing while the search is closed. */
+  finding = $state.raw<'' | 'all' | 'sites'>('');
 
   /** Topics that a view follows on its own, and what is done with each of their values. */
   private watched: { topics: ReadonlySet<string>; heard: (leaf: Leaf) => void } | null = null;
@@ -212,7 +213,7 @@ class Store {
   }
 
   go(change: Partial<Route>): void {
-    this.route = { ...this.route, ...(change.view && change.view !== this.route.view ? { query: '', name: undefined } : {}), ...change };
+    this.route = { ...this.route, ...(change.view && change.view !== this.route.view ? { query: '', name: undefined, at: undefined } : {}), ...change };
     if (change.view === 'devices') this.deviceList.readAll();
     const hash = routeHash(this.route);
     if (hash !== location.hash) location.hash = hash;

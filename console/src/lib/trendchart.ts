@@ -13,6 +13,8 @@ export interface TrendData extends Range {
   shapes: Shape[];
   /** Where the last value holds: the present, or the end of a range that is over. */
   end: number;
+  /** Draws what else happened over the lines. */
+  marks?: ((plot: uPlot, color: (name: string) => string) => void) | undefined;
 }
 
 export interface TrendOptions {
@@ -153,6 +155,7 @@ export class TrendChart extends Plot<TrendData> {
       bands,
       hooks: {
         drawClear: [(plot) => this.drawQuality(plot)],
+        draw: [(plot) => this.data?.marks?.(plot, this.color)],
         setSelect: [(plot) => this.select(plot)],
         setCursor: [(plot) => this.options.hover(plot.cursor.left !== undefined && plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, 'x') : null)],
       },

@@ -4,7 +4,7 @@ import { readChoice } from '../../src/lib/choice';
 import { arrange, sums } from '../../src/lib/devices';
 import * as format from '../../src/lib/format';
 import { Ring, sparkPath } from '../../src/lib/ring';
-import { parseRoute, routeHash } from '../../src/lib/route';
+import { deviceHash, parseRoute, routeHash } from '../../src/lib/route';
 import { FOLLOW_ALL_TOPICS_MAX, liveUrl, scope } from '../../src/lib/scope';
 import { snippets } from '../../src/lib/snippets';
 
@@ -105,6 +105,8 @@ test('routes survive the address', () => {
   const trends = { view: 'trends' as const, device: null, point: null, task: null, pattern: null, query: 'p=a/b,c%2523&from=now-6h&to=now' };
   expect(parseRoute(routeHash(trends))).toEqual(trends);
   expect(parseRoute('#/nowhere')).toMatchObject({ view: 'topics' });
+  expect(deviceHash('a b/c', 'a b/c/d&e')).toBe('#/devices?device=a%20b/c&at=a%20b/c/d%26e');
+  expect(parseRoute(deviceHash('a/b', 'a/b/c'))).toMatchObject({ view: 'devices', device: 'a/b', at: 'a/b/c', point: null });
   expect(routeHash({ view: 'topics', device: null, point: 'a/b', task: null, pattern: null, query: '' })).toBe('#/topics?point=a/b');
 });
 
