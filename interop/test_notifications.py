@@ -1,6 +1,7 @@
 """Notifications of a node: an alarm over MQTT in; webhooks, mails, alerts and messages out; kills, acknowledgements, reloads."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from bus import Sub, publish
@@ -142,6 +143,58 @@ def test_a_reload_changes_who_is_told(start, hook):  # noqa: F811
     assert set(receivers(node)) == {"chief"}, "nothing has changed"
     publish(node, CURRENT, "1")
     until(lambda: hook.kinds()[2:] == ["resolved"] and hook.taken[2][0] == "/chief", node.process.said)
+
+
+def test_a_webhook_gets_heartbeats_without_a_route(start, hook):  # noqa: F811
+    node = start(webhook("watch", hook.port, 'heartbeat = "10s"'))
+    until(lambda: hook.kinds(), node.process.said)
+    path, message = hook.taken[0]
+    assert (path, message["kind"], message["node"], message["alarms"]) == ("/watch", "heartbeat", "test", [])
+    until(lambda: receivers(node)["watch"]["delivered"], lambda: receivers(node))
+
+
+def rota(folder, *shifts):
+    """A calendar of persons, and of days from today on."""
+    day = lambda days: f"{datetime.now(UTC) + timedelta(days=days):%Y%m%d}"  # noqa: E731
+    events = [f"BEGIN:VEVENT\r\nSUMMARY:{who}\r\nDTSTART;VALUE=DATE:{day(first)}\r\nDTEND;VALUE=DATE:{day(end)}\r\nEND:VEVENT\r\n" for who, first, end in shifts]
+    (folder / "rota.ics").write_text(f"BEGIN:VCALENDAR\r\nVERSION:2.0\r\n{''.join(events)}END:VCALENDAR\r\n")
+
+
+def on_call_mail(port):
+    return mail("shift", port).replace('"anna@plant.example"', '"{on_call}@plant.example"').replace("[notify.shift]\n", '[notify.shift]\non_call = "rota.ics"\n')
+
+
+def test_the_person_on_call_is_told_and_an_empty_shift_falls_to_the_next_step(start, hook, post, tmp_path):  # noqa: F811
+    server, box = post()
+    # From yesterday on, so that midnight may pass.
+    rota(tmp_path, ("anna", -1, 3), ("bo", -1, 3), ("carla", 4, 5))
+    parts = on_call_mail(server.port), webhook("chief", hook.port), route("shift", ("chief", "10m"))
+    node = start(*parts)
+    publish(node, CURRENT, "450")
+    until(lambda: box.letters, node.process.said)
+    assert box.letters[0][0] == ["anna@plant.example", "bo@plant.example"]
+    shown = [json.loads(line) for line in tieline("notify", "on-call", "--http", node.http, "--json").stdout.splitlines()]
+    assert [(one["receiver"], [shift["who"] for shift in one["now"]], one["next"]["who"]) for one in shown] == [("shift", [["anna"], ["bo"]], ["carla"])]
+    assert len(shown[0]["holes"]) == 2 and [overlap["who"] for overlap in shown[0]["overlaps"]] == [["anna", "bo"]]
+    later = tieline("notify", "on-call", "--at", shown[0]["holes"][0]["from"], "--http", node.http).stdout.splitlines()
+    assert [line.split()[1] for line in later[1:]] == ["next", "hole", "hole"], later
+    assert node.request("/v1/notify/on-call?at=never")[0] == 400
+    # The last shift was over before: the chief is told now, and not after ten minutes.
+    rota(tmp_path, ("anna", -9, -8))
+    checked = tieline("config", "check", node.config)
+    assert "notify.shift.on_call: nobody is on call from" in checked.stdout, checked.stdout
+    node.reload(more="\n".join([ALARM, *parts]))
+    other = "plant/f2/current"
+    publish(node, other, "450")
+    until(lambda: [(path, message["alarms"][0]["topic"]) for path, message in hook.taken] == [("/chief", other)], node.process.said)
+    assert len(box.letters) == 1
+    found = receivers(node)["shift"]
+    assert found["nobody"] and found["failing_since"] is None, found
+    assert samples(node, 'tieline_notifications_total{kind="smtp",end="nobody"}') == ['tieline_notifications_total{kind="smtp",end="nobody"} 1']
+    assert tieline("notify", "test", "shift", "--http", node.http, check=False).stdout == "shift: not delivered: nobody is on call\n"
+    (tmp_path / "rota.ics").write_text("BEGIN:VCALENDAR\nBEGIN:VTODO\n")
+    refused = node.reload(more="\n".join([ALARM, *parts]), check=False)
+    assert refused.returncode != 0 and "rota.ics:2" in refused.stderr and "VEVENT" in refused.stderr, refused.stderr
 
 
 def test_the_command_line_lists_receivers_and_sends_a_test(start, hook):  # noqa: F811

@@ -147,6 +147,35 @@ def test_a_webhook_has_signed_json_of_what_is_raised_and_what_has_returned(start
     assert hook.refused == []
 
 
+def test_heartbeats_come_while_the_bus_turns(start, hook, tmp_path):
+    node = start(watch=webhook(hook, tmp_path, heartbeat_ms=1), other=webhook(hook, tmp_path))
+    beats = lambda: [message for _, message in hook.taken if message["kind"] == "heartbeat"]  # noqa: E731
+    until(lambda: len(beats()) >= 3, node.said)
+    assert {(beat["to"], beat["node"], beat["total"], len(beat["alarms"])) for beat in beats()} == {("watch", "test", 0, 0)}
+    assert len({beat["key"] for beat in beats()}) == len(beats()) and hook.refused == []
+    node.send("halt")
+    node.send("test other")
+    until(lambda: "test" in hook.kinds(), node.said)
+    # One was on its way; many would be due while more tests arrive.
+    at_rest = len(beats())
+    for _ in range(20):
+        node.send("test other")
+    until(lambda: hook.kinds().count("test") == 21, node.said)
+    assert len(beats()) <= at_rest + 1
+    node.send("go")
+    until(lambda: len(beats()) > at_rest + 3, node.said)
+
+
+def test_a_heartbeat_that_fails_is_not_repeated(start, hook, tmp_path):
+    hook.statuses = [503, 503]
+    node = start(watch=webhook(hook, tmp_path, heartbeat_ms=20))
+    until(lambda: hook.taken, node.said)
+    said(node, "a heartbeat has not arrived", "it answers 503")
+    keys = [message["key"] for _, message in [*hook.refused, *hook.taken]]
+    assert len(hook.refused) == 2 and len(set(keys)) == len(keys), keys
+    counts(node)
+
+
 def test_a_webhook_with_another_secret_is_not_what_it_says(start, hook, tmp_path):
     fields = webhook(hook, tmp_path)
     (tmp_path / "secret").write_text("another secret\n")

@@ -118,6 +118,8 @@ pub enum MessageKind {
     FloodOver,
     /// A person wants to know whether messages arrive.
     Test,
+    /// The node is up. It is never in the outbox: the caller sends it.
+    Heartbeat,
 }
 
 impl Words for MessageKind {
@@ -128,6 +130,7 @@ impl Words for MessageKind {
         ("flood", Self::Flood),
         ("flood_over", Self::FloodOver),
         ("test", Self::Test),
+        ("heartbeat", Self::Heartbeat),
     ];
 }
 
@@ -167,6 +170,7 @@ impl Message {
             MessageKind::Flood => format!("flood.{made}.{}", self.id),
             MessageKind::FloodOver => format!("flood_over.{made}.{}", self.id),
             MessageKind::Test => format!("test.{made}.{}", self.id),
+            MessageKind::Heartbeat => format!("heartbeat.{made}"),
         }
     }
 }

@@ -41,10 +41,14 @@ fn check(ConfigCheckArgs { file, config, json }: &ConfigCheckArgs) -> Result<Exi
             let (devices, points) =
                 (checked.devices.len(), checked.devices.iter().map(|device| device.points.len()).sum::<usize>());
             let (file, named) = (file.display(), count(devices, "device"));
-            match json {
-                true => writeln!(out, "{}", json!({ "ok": true, "devices": devices, "points": points })),
-                false => writeln!(out, "{file}: ok, {named}, {}", count(points, "point")),
-            }?;
+            let warnings = checked.notify.warnings(crate::api::now());
+            if *json {
+                let answer = json!({ "ok": true, "devices": devices, "points": points, "warnings": warnings });
+                writeln!(out, "{answer}")?;
+            } else {
+                writeln!(out, "{file}: ok, {named}, {}", count(points, "point"))?;
+                warnings.iter().try_for_each(|warning| writeln!(out, "{file}: {warning}"))?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(error) if *json => {

@@ -134,6 +134,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("alarms rules", &["tieline alarms rules", "tieline alarms rules --json"]),
     ("notify", &["tieline notify", "tieline notify --json"]),
     ("notify list", &["tieline notify list", "tieline notify list --json | jq 'select(.failing_since)'"]),
+    ("notify on-call", &["tieline notify on-call", "tieline notify on-call --at 2026-12-24T18:00:00Z --json"]),
     ("notify test", &["tieline notify test duty-mail", "tieline notify test duty-hook --json"]),
     ("locks", &["tieline locks", "tieline locks --json | jq 'select(.waiting > 0)'"]),
     ("locks release", &["tieline locks release plant/writer"]),

@@ -2,17 +2,18 @@
 //!
 //! `deliver FILE RECEIVERS`: FILE keeps what outlives a restart; RECEIVERS is a JSON object of receivers by name, who are all told
 //! of every alarm at once. Standard input: a line `STANDING TOPIC SEQ` for each alarm that stands, `start`, then such a line for each change,
-//! `flood on`, `flood off`, `test NAME`, `counts`. Standard output: what was published, answers, and the log.
+//! `flood on`, `flood off`, `test NAME`, `counts`; `halt`, `go`: the bus
+//! stands still and turns again. Standard output: what was published, answers, and the log.
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{BufRead as _, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tieline_core::{Filter, Instant, Now, Timestamp, Topic, Value, Words};
 use tieline_notify::{AlarmName, Choice, Notice, Route, Standing, Step};
-use tieline_senders::{Alertmanager, Desk, Mail, MailTls, Receiver, Receivers, Sender, Webhook};
+use tieline_senders::{Alertmanager, Calls, Desk, Mail, MailTls, Receiver, Receivers, Sender, Webhook};
 
 fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().with_ansi(false).with_writer(std::io::stdout).init();
@@ -26,7 +27,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Now { mono: Instant::ZERO + started.elapsed(), utc: Timestamp::from_micros(0).later(utc) }
     };
     let publish = |name: &str, text: String| writeln!(std::io::stdout(), "published {name} {text}").is_ok();
-    let desk = Desk::start(file.as_ref(), receivers, Arc::new(clock), Arc::new(publish))?;
+    let bus = Arc::new(Mutex::new(()));
+    let turning = Arc::clone(&bus);
+    let calls = Calls { publish: Arc::new(publish), turn: Arc::new(move || turning.lock().is_ok()) };
+    let desk = Desk::start(file.as_ref(), receivers, Arc::new(clock), calls)?;
     let mut lines = std::io::stdin().lock().lines();
     // The alarms that stand are named first, until a line says so.
     let mut standing = Vec::new();
@@ -38,9 +42,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     desk.standing(standing).map_err(|_| "full")?;
+    let mut halted = None;
     for line in lines {
-        obey(&desk, &line?)?;
+        match &*line? {
+            "halt" => halted = bus.lock().ok(),
+            "go" => halted = None,
+            line => obey(&desk, line)?,
+        }
     }
+    drop(halted);
     Ok(())
 }
 
@@ -81,12 +91,20 @@ fn notice(topic: &str, seq: u64, standing: Standing) -> Result<Notice, Box<dyn E
     })
 }
 
+fn every(fields: &Json) -> Result<Option<Duration>, Box<dyn Error>> {
+    let millis = fields.get("heartbeat_ms").map(|millis| millis.as_u64().ok_or("a number")).transpose()?;
+    Ok(millis.map(Duration::from_millis))
+}
+
 fn receivers_of(named: &Json) -> Result<Receivers, Box<dyn Error>> {
     let mut receivers = BTreeMap::new();
     for (name, fields) in named.as_object().ok_or("an object")? {
         let to = fields.get("to").and_then(Json::as_array).into_iter().flatten();
         let to = to.filter_map(Json::as_str).map(str::to_owned).collect();
-        receivers.insert(Arc::from(name.as_str()), Receiver { sender: sender(name, fields)?, to });
+        receivers.insert(
+            Arc::from(name.as_str()),
+            Receiver { sender: sender(name, fields)?, to, on_call: None, heartbeat: every(fields)? },
+        );
     }
     let steps = receivers.keys().map(|name| Step { to: Arc::clone(name), after: Duration::ZERO }).collect();
     let choice = Choice { filter: Filter::new("#")?, severity_min: 0, groups: vec![] };

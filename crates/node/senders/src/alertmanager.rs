@@ -74,13 +74,15 @@ fn alerts(envelope: Envelope<'_>, message: &Message) -> Json {
             };
             Json::Array(message.alarms.iter().map(one).collect())
         }
-        MessageKind::Flood | MessageKind::FloodOver | MessageKind::Test => {
+        MessageKind::Flood | MessageKind::FloodOver | MessageKind::Test | MessageKind::Heartbeat => {
             let (name, ends) = match message.kind {
                 MessageKind::Flood => ("alarm_flood", now.later(STANDS_FOR)),
                 MessageKind::FloodOver => ("alarm_flood", now),
-                MessageKind::Test | MessageKind::Raised | MessageKind::Repeated | MessageKind::Resolved => {
-                    ("notification_test", now.later(TEST_FOR))
-                }
+                MessageKind::Test
+                | MessageKind::Heartbeat
+                | MessageKind::Raised
+                | MessageKind::Repeated
+                | MessageKind::Resolved => ("notification_test", now.later(TEST_FOR)),
             };
             json!([{
                 "labels": {"alertname": name, "receiver_name": &*message.to, "node": node},

@@ -35,6 +35,8 @@ pub struct ReceiverState {
     pub failure: Option<(Timestamp, String)>,
     /// Since when each attempt has failed; none where the last one did not.
     pub failing_since: Option<Timestamp>,
+    /// When a message was for an empty shift last.
+    pub nobody: Option<Timestamp>,
 }
 
 impl Counts {
@@ -49,7 +51,8 @@ impl Counts {
         let mut receivers = self.receivers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *receivers);
         receivers.extend(all.map(|(name, kind, waiting)| {
-            let new = ReceiverState { kind, waiting, delivered: None, failure: None, failing_since: None };
+            let new =
+                ReceiverState { kind, waiting, delivered: None, failure: None, failing_since: None, nobody: None };
             let state = before.remove(name).filter(|state| state.kind == kind).unwrap_or(new);
             (Arc::clone(name), ReceiverState { waiting, ..state })
         }));
@@ -65,6 +68,14 @@ impl Counts {
                 state.failure = Some((now, why.to_owned()));
                 state.failing_since.get_or_insert(now);
             }
+        }
+    }
+
+    /// Nobody was on call: that is no failure of the receiver.
+    pub(crate) fn found_nobody(&self, name: &str, now: Timestamp) {
+        let mut receivers = self.receivers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(state) = receivers.get_mut(name) {
+            state.nobody = Some(now);
         }
     }
 
@@ -106,12 +117,16 @@ mod tests {
             delivered: None,
             failure: Some((at(2), "timeout".to_owned())),
             failing_since: Some(at(1)),
+            nobody: None,
         };
         assert_eq!(counts.receivers(), BTreeMap::from([(Arc::clone(&name), failing.clone())]));
         counts.attempted("duty", at(3), None);
         counts.set_receivers([(&name, SenderKind::Webhook, 0)].into_iter());
         let well = ReceiverState { waiting: 0, delivered: Some(at(3)), failing_since: None, ..failing };
         assert_eq!(counts.receivers(), BTreeMap::from([(Arc::clone(&name), well)]));
+        counts.found_nobody("duty", at(4));
+        let empty = &counts.receivers()[&name];
+        assert_eq!((empty.nobody, empty.failing_since), (Some(at(4)), None), "an empty shift is no failure");
         counts.set_receivers([(&name, SenderKind::Mqtt, 0)].into_iter());
         assert_eq!(counts.receivers()[&name].failure, None, "it is another receiver by the same name");
         counts.set_receivers(std::iter::empty());

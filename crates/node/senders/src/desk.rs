@@ -10,7 +10,9 @@
 //! go out all the same, and [`Counts::unwritten`] says so: after a restart they may come again, or not at all.
 
 use crate::counts::Counts;
+use crate::heartbeat::Heartbeats;
 use crate::log::Log;
+use crate::on_call::OnCall;
 use crate::sender::{Envelope, Failure, Sender};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,8 +23,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tieline_core::{Now, Words};
-use tieline_notify::{AlarmName, End, Message, MessageKind, Notice, Notify, Outcome, Route, Settings};
+use tieline_core::{Now, Timestamp, Words};
+use tieline_notify::{AlarmName, End, Message, MessageKind, Notice, Notify, Outcome, Route, RouteId, Settings};
 
 /// Inputs that wait for the thread; one more is refused.
 const INPUTS_MAX: usize = 10_000;
@@ -34,8 +36,24 @@ const IDLE: Duration = Duration::from_mins(1);
 pub struct Receiver {
     /// The way.
     pub sender: Sender,
-    /// Addresses.
+    /// Addresses; with [`crate::PLACE`] of those on call.
     pub to: Vec<String>,
+    /// Who is on call.
+    pub on_call: Option<Arc<OnCall>>,
+    /// The interval of heartbeats.
+    pub heartbeat: Option<Duration>,
+}
+
+impl Receiver {
+    /// Addresses at a time.
+    ///
+    /// # Errors
+    /// Nobody is on call, and it has no other address.
+    fn addresses(&self, at: Timestamp) -> Result<Vec<String>, Failure> {
+        let Some(on_call) = &self.on_call else { return Ok(self.to.clone()) };
+        let to = on_call.addresses(&self.to, at);
+        if to.is_empty() { Err(Failure::nobody()) } else { Ok(to) }
+    }
 }
 
 /// Who is told, and how.
@@ -49,10 +67,28 @@ pub struct Receivers {
     pub receivers: BTreeMap<Arc<str>, Receiver>,
 }
 
+impl Receivers {
+    /// Where nobody is on call in the week from now on, and where several shifts are at once: one sentence each.
+    #[must_use]
+    pub fn warnings(&self, now: Timestamp) -> Vec<String> {
+        let calendars = self.receivers.iter().filter_map(|(name, receiver)| Some((name, receiver.on_call.as_ref()?)));
+        calendars.flat_map(|(name, on_call)| on_call.warnings(&format!("notify.{name}.on_call"), now)).collect()
+    }
+}
+
 /// Both clocks.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
 /// Publishes a message of a receiver of the kind `mqtt`, its name and JSON, and returns when that is done (true) or cannot be.
 pub type Publish = Arc<dyn Fn(&str, String) -> bool + Send + Sync>;
+
+/// What the thread asks of its node.
+#[derive(Clone)]
+pub struct Calls {
+    /// Publishes.
+    pub publish: Publish,
+    /// Returns when the bus has turned (true) or has ended: while it stands still, no heartbeat goes out.
+    pub turn: Arc<dyn Fn() -> bool + Send + Sync>,
+}
 
 /// What the thread is told.
 #[derive(Debug)]
@@ -64,6 +100,8 @@ enum Input {
     Receivers(Receivers),
     Test(Arc<str>, mpsc::Sender<Result<(), Failure>>),
     Outcome(Message, Result<(), Failure>),
+    /// How a heartbeat ended; none where the node is stopping.
+    Beat(Arc<str>, Option<Result<(), Failure>>),
     Stop,
 }
 
@@ -89,7 +127,7 @@ impl Desk {
     ///
     /// # Errors
     /// The file is not one of notifications or cannot be opened, or there is no thread.
-    pub fn start(file: &Path, receivers: Receivers, clock: Clock, publish: Publish) -> io::Result<Self> {
+    pub fn start(file: &Path, receivers: Receivers, clock: Clock, calls: Calls) -> io::Result<Self> {
         let (log, saved) = Log::open(file)?;
         let (inputs, incoming) = mpsc::sync_channel(INPUTS_MAX);
         let counts = Arc::new(Counts::default());
@@ -102,11 +140,14 @@ impl Desk {
             log,
             receivers,
             clock,
-            publish,
+            calls,
             outcomes,
             counts: Arc::clone(&counts),
             tests: BTreeMap::new(),
+            heartbeats: Heartbeats::default(),
+            beats_failed: 0,
         };
+        work.set_heartbeats();
         work.count();
         let run = move || {
             loop {
@@ -199,11 +240,13 @@ struct Work {
     log: Log,
     receivers: Receivers,
     clock: Clock,
-    publish: Publish,
+    calls: Calls,
     outcomes: SyncSender<Input>,
     counts: Arc<Counts>,
     /// Who waits for a test.
     tests: BTreeMap<u64, mpsc::Sender<Result<(), Failure>>>,
+    heartbeats: Heartbeats,
+    beats_failed: u64,
 }
 
 impl Work {
@@ -221,8 +264,47 @@ impl Work {
         while let Some(message) = self.notify.poll_send(now) {
             self.attempt(now, message);
         }
+        for name in self.heartbeats.take_due(now.mono) {
+            self.beat(now, name);
+        }
         self.count();
-        self.notify.timeout().map_or(IDLE, |due| due.since((self.clock)().mono))
+        let due = [self.notify.timeout(), self.heartbeats.timeout()].into_iter().flatten().min();
+        due.map_or(IDLE, |due| due.since((self.clock)().mono))
+    }
+
+    fn set_heartbeats(&mut self) {
+        let receivers = self.receivers.receivers.iter();
+        let all = receivers.filter_map(|(name, receiver)| Some((name, receiver.heartbeat?)));
+        self.heartbeats.set((self.clock)().mono, all);
+    }
+
+    /// Sends a heartbeat once the bus has turned.
+    fn beat(&mut self, now: Now, name: Arc<str>) {
+        let Some(sender) = self.receivers.receivers.get(&name).map(|receiver| receiver.sender.clone()) else { return };
+        let (turn, outcomes, clock) = (Arc::clone(&self.calls.turn), self.outcomes.clone(), Arc::clone(&self.clock));
+        let (node, to) = (self.receivers.node.clone(), Arc::clone(&name));
+        let run = move || {
+            let result = turn().then(|| {
+                // The bus may have stood still for long.
+                let utc = clock().utc;
+                sender.send(Envelope { node: &node, now: utc, to: &[] }, &heartbeat(&to, utc))
+            });
+            let _ = outcomes.send(Input::Beat(to, result));
+        };
+        if let Err(error) = std::thread::Builder::new().name("notify-send".to_owned()).spawn(run) {
+            self.finish_beat(now, &name, Some(Err(Failure::again(error))));
+        }
+    }
+
+    fn finish_beat(&mut self, now: Now, name: &str, result: Option<Result<(), Failure>>) {
+        self.heartbeats.finish(name);
+        let Some(result) = result else { return };
+        let why = result.err().map(|failure| failure.why);
+        if let Some(why) = &why {
+            tracing::info!(to = name, why, "a heartbeat has not arrived");
+            self.beats_failed += 1;
+        }
+        self.counts.attempted(name, now.utc, why.as_deref());
     }
 
     fn count(&self) {
@@ -232,7 +314,7 @@ impl Work {
             receivers.map(|(name, receiver)| (name, receiver.sender.kind(), self.notify.waiting_for(name))),
         );
         self.counts.waiting.store(self.notify.waiting() as u64, Ordering::Relaxed);
-        self.counts.failures.store(stats.failures, Ordering::Relaxed);
+        self.counts.failures.store(stats.failures + self.beats_failed, Ordering::Relaxed);
         self.counts.dropped.store(stats.dropped + stats.not_followed, Ordering::Relaxed);
     }
 
@@ -247,9 +329,11 @@ impl Work {
                 self.receivers = receivers;
                 let known = &self.receivers.receivers;
                 self.notify.handle_routes(now, self.receivers.routes.clone(), &|name| known.contains_key(name));
+                self.set_heartbeats();
             }
             Input::Test(name, answer) => self.test(now, &name, answer),
             Input::Outcome(message, result) => self.finish(now, &message, result),
+            Input::Beat(name, result) => self.finish_beat(now, &name, result),
             Input::Stop => {}
         }
     }
@@ -270,10 +354,15 @@ impl Work {
     }
 
     fn attempt(&mut self, now: Now, message: Message) {
-        let Some(Receiver { sender, to }) = self.receivers.receivers.get(&message.to).cloned() else {
+        let Some(receiver) = self.receivers.receivers.get(&message.to) else {
             return self.finish(now, &message, Err(Failure::never("its receiver is configured no longer")));
         };
-        let publish = Arc::clone(&self.publish);
+        let sender = receiver.sender.clone();
+        let to = match receiver.addresses(now.utc) {
+            Ok(to) => to,
+            Err(nobody) => return self.finish(now, &message, Err(nobody)),
+        };
+        let publish = Arc::clone(&self.calls.publish);
         let (node, outcomes) = (self.receivers.node.clone(), self.outcomes.clone());
         let (utc, attempted) = (now.utc, message.clone());
         let run = move || {
@@ -304,7 +393,12 @@ impl Work {
         if let Err(Failure { why, .. }) = &result {
             tracing::info!(to, key, why, "a notification has not arrived");
         }
-        self.counts.attempted(&message.to, now.utc, result.as_ref().err().map(|failure| &*failure.why));
+        match outcome {
+            Outcome::Nobody => self.counts.found_nobody(&message.to, now.utc),
+            Outcome::Delivered | Outcome::Failed | Outcome::Refused => {
+                self.counts.attempted(&message.to, now.utc, result.as_ref().err().map(|failure| &*failure.why));
+            }
+        }
         if let Some(answer) = self.tests.remove(&message.id) {
             let _ = answer.send(result);
         }
@@ -315,5 +409,19 @@ impl Work {
         if let Some(receiver) = self.receivers.receivers.get(&message.to) {
             self.counts.add(receiver.sender.kind(), end);
         }
+    }
+}
+
+fn heartbeat(to: &Arc<str>, made: Timestamp) -> Message {
+    Message {
+        id: 0,
+        to: Arc::clone(to),
+        made,
+        kind: MessageKind::Heartbeat,
+        route: RouteId::default(),
+        step: 0,
+        repeats: 0,
+        total: 0,
+        alarms: Vec::new(),
     }
 }

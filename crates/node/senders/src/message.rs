@@ -65,6 +65,7 @@ pub(crate) fn subject(message: &Message) -> String {
         (MessageKind::Flood, _) => format!("[flood] {} alarms", message.total),
         (MessageKind::FloodOver, _) => format!("[flood over] {} alarms are left", message.total),
         (MessageKind::Test, _) => "[test] notifications arrive".to_owned(),
+        (MessageKind::Heartbeat, _) => "[heartbeat] the node is up".to_owned(),
         (MessageKind::Raised | MessageKind::Repeated | MessageKind::Resolved, None) => message.kind.word().to_owned(),
     };
     // What a device is called is not a second line of a mail's head.

@@ -43,6 +43,10 @@ impl Failure {
         Self { outcome: Outcome::Failed, why: why.to_string() }
     }
 
+    pub(crate) fn nobody() -> Self {
+        Self { outcome: Outcome::Nobody, why: "nobody is on call".to_owned() }
+    }
+
     pub(crate) fn never(why: impl fmt::Display) -> Self {
         Self { outcome: Outcome::Refused, why: why.to_string() }
     }

@@ -19,6 +19,7 @@ mod mqtt;
 mod packets;
 mod pair;
 mod relay;
+mod rota;
 mod rsfn;
 mod series;
 mod websocket;
@@ -27,7 +28,7 @@ mod websocket;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 45] = [
+pub const TARGETS: [(&str, Target); 46] = [
     ("bacnet_datagram", bacnet::datagram),
     ("bacnet_dissect", bacnet::dissect),
     ("bacnet_client", bacnet::client),
@@ -68,6 +69,7 @@ pub const TARGETS: [(&str, Target); 45] = [
     ("relay_batch", relay::batch),
     ("relay_call", relay::call),
     ("relay_receiver", relay::receiver),
+    ("rota_calendar", rota::calendar),
     ("rsfn_header", rsfn::header),
     ("rsfn_envelope", rsfn::envelope),
     ("rsfn_inflate", rsfn::compressed),

@@ -74,13 +74,25 @@ pub struct NotifyArgs {
     pub verb: Option<NotifyVerb>,
 }
 
-/// `tieline notify list` and the other.
+/// `tieline notify list` and the others.
 #[derive(Debug, Subcommand)]
 pub enum NotifyVerb {
     /// List receivers, what waits for them, and their last failures
     List(NodeArgs),
     /// Send a test to a receiver, and say whether it has arrived
     Test(NotifyTestArgs),
+    /// Show who is on call, who is next, and when nobody is in the week after it
+    OnCall(NotifyOnCallArgs),
+}
+
+/// `tieline notify on-call`.
+#[derive(Debug, Args)]
+pub struct NotifyOnCallArgs {
+    /// Who is on call at this time: RFC 3339, a date, or how long ago [default: the present]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub at: Option<String>,
+    #[command(flatten)]
+    pub node: NodeArgs,
 }
 
 /// `tieline notify test`.

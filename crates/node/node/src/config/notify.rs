@@ -1,9 +1,10 @@
 //! `[notify.NAME]` and `[[notify.route]]`: who is told of alarms.
 
 use super::parse;
-use super::reader::{Document, Section};
+use super::reader::{Document, Finding, Section};
 use super::settings::{
-    NOTIFY_ALLOW_OWN, NOTIFY_ROUTE_GROUP_WAIT, NOTIFY_ROUTE_REPEAT, NOTIFY_ROUTE_STEPS_AFTER, NOTIFY_TLS,
+    NOTIFY_ALLOW_OWN, NOTIFY_HEARTBEAT, NOTIFY_ROUTE_GROUP_WAIT, NOTIFY_ROUTE_REPEAT, NOTIFY_ROUTE_STEPS_AFTER,
+    NOTIFY_TLS,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +13,9 @@ use std::sync::Arc;
 use tieline_alarms::Priority;
 use tieline_core::{Filter, Words as _};
 use tieline_notify::{Choice, Route, Step};
-use tieline_senders::{Alertmanager, HAS_SMTP, Mail, MailTls, Receiver, Receivers, Sender, SenderKind, Webhook};
+use tieline_senders::{
+    Alertmanager, HAS_SMTP, Mail, MailTls, OnCall, PLACE, Receiver, Receivers, Sender, SenderKind, Webhook,
+};
 use toml::de::DeValue;
 
 /// Receivers of one node.
@@ -62,8 +65,13 @@ fn read_receiver(name: &str, mut s: Section<'_>, doc: &mut Document<'_>, folder:
         doc.report(s.at(), "notify", format!("{name:?}"), expected);
     }
     let kind = s.required(doc, "kind", KIND_WORDS, parse::word(SenderKind::WORDS))?;
+    let (mut on_call, mut heartbeat) = (None, None);
     let (sender, to) = match kind {
-        SenderKind::Webhook => (read_webhook(&mut s, doc, folder).map(Sender::Webhook), Vec::new()),
+        SenderKind::Webhook => {
+            let webhook = read_webhook(&mut s, doc, folder);
+            heartbeat = Some(NOTIFY_HEARTBEAT.read(&mut s, doc)).filter(|every| !every.is_zero());
+            (webhook.map(Sender::Webhook), Vec::new())
+        }
         SenderKind::Alertmanager => {
             let url = s.required(doc, "url", URL, parse_url);
             let authorities = read_file(&mut s, doc, folder, "authorities");
@@ -71,12 +79,14 @@ fn read_receiver(name: &str, mut s: Section<'_>, doc: &mut Document<'_>, folder:
         }
         SenderKind::Smtp => {
             let mail = read_mail(&mut s, doc, folder);
-            (mail.map(Sender::Mail), read_addresses(&mut s, doc))
+            let to = read_addresses(&mut s, doc);
+            on_call = read_on_call(&mut s, doc, folder, &to);
+            (mail.map(Sender::Mail), to)
         }
         SenderKind::Mqtt => (Some(Sender::Mqtt), Vec::new()),
     };
     s.finish(doc);
-    Some(Receiver { sender: sender?, to })
+    Some(Receiver { sender: sender?, to, on_call, heartbeat })
 }
 
 fn read_webhook(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<Webhook> {
@@ -113,7 +123,7 @@ fn read_mail(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Opti
 }
 
 fn read_addresses(s: &mut Section<'_>, doc: &mut Document<'_>) -> Vec<String> {
-    let address = |text: &str| match tieline_senders::is_address(text) {
+    let address = |text: &str| match tieline_senders::is_address(text) || text.contains(PLACE) {
         true => Ok(text.to_owned()),
         false => Err(ADDRESSES.to_owned()),
     };
@@ -123,6 +133,42 @@ fn read_addresses(s: &mut Section<'_>, doc: &mut Document<'_>) -> Vec<String> {
         doc.report(s.value_at("to"), &s.key("to"), found, format!("{ADDRESSES}, {ADDRESSES_MAX} at most"));
     }
     to
+}
+
+/// The calendar of those on call, where `to` has a place for them.
+fn read_on_call(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, to: &[String]) -> Option<Arc<OnCall>> {
+    let path = s.optional(doc, "on_call", parse::text).map(|file| folder.join(file));
+    let has_place = to.iter().any(|text| text.contains(PLACE));
+    let path = match path {
+        Some(path) if has_place => path,
+        Some(_) => {
+            let expected = format!("an address with {PLACE}, as in [\"{PLACE}\"]");
+            doc.report(s.value_at("to"), &s.key("to"), "addresses that do not depend on on_call".to_owned(), expected);
+            return None;
+        }
+        None if has_place && !s.has("on_call") => {
+            let found = format!("{PLACE} without a calendar");
+            doc.report(s.value_at("to"), &s.key("to"), found, "on_call = \"rota.ics\" beside it".to_owned());
+            return None;
+        }
+        None => return None,
+    };
+    let (file, key) = (path.display().to_string(), s.key("on_call"));
+    let mut report = |line: usize, found: String, expected: String| {
+        doc.findings().push(Finding { file: file.clone(), line, column: 1, key: key.clone(), found, expected });
+    };
+    match OnCall::load(&path) {
+        Ok(on_call) => {
+            if let Some((line, text)) = on_call.no_address(to) {
+                report(line, format!("an event that makes {text:?} of to"), "an address of a mail".to_owned());
+            }
+            Some(Arc::new(on_call))
+        }
+        Err(fault) => {
+            report(fault.line, fault.found, fault.expected);
+            None
+        }
+    }
 }
 
 /// A file that can be read.
@@ -238,7 +284,7 @@ mod tests {
         assert_eq!(read("").unwrap().receivers.len(), 0);
         let text = "[node]\nname='north'\n\
             [notify.mail]\nkind='smtp'\nserver='mail.example'\nfrom='t@plant.example'\nto=['a@plant.example']\ntls='none'\n\
-            [notify.hook]\nkind='webhook'\nurl='http://10.0.0.1/in'\nsecret_file='secret'\nallow_own=true\n\
+            [notify.hook]\nkind='webhook'\nurl='http://10.0.0.1/in'\nsecret_file='secret'\nallow_own=true\nheartbeat='1m'\n\
             [notify.board]\nkind='mqtt'\n\
             [notify.alerts]\nkind='alertmanager'\nurl='http://10.0.0.2:9093'\n\
             [[notify.route]]\nfilter='site/#'\npriority='high'\ngroups=['feeders']\nrepeat='0s'\n\
@@ -253,6 +299,7 @@ mod tests {
         assert_eq!((&*mail.host, mail.port, mail.tls), ("mail.example", 587, MailTls::None));
         let Sender::Webhook(hook) = &receivers["hook"].sender else { panic!("{:?}", receivers["hook"]) };
         assert!(hook.may_be_own && hook.secret_file.is_some());
+        assert_eq!((receivers["hook"].heartbeat, receivers["mail"].heartbeat), (Some(Duration::from_mins(1)), None));
         let after: Vec<_> = routes[0].steps().iter().map(|step| (&*step.to, step.after)).collect();
         assert_eq!(after, [("mail", Duration::ZERO), ("hook", Duration::from_mins(10))]);
         assert_eq!(routes.len(), 2);
@@ -272,6 +319,8 @@ mod tests {
         check("[notify.'a b']\nkind='mqtt'\n", &["\"a b\"", "letters, digits"]);
         check(&duty("'mqtt'\nurl='http://a'"), &["unknown key \"url\""]);
         check(&duty("'webhook'"), &["notify.duty.url", "nothing", "hooks.example"]);
+        check(&duty("'webhook'\nurl='http://a'\nheartbeat='1s'"), &["notify.duty.heartbeat", "10s"]);
+        check(&duty("'mqtt'\nheartbeat='1m'"), &["unknown key \"heartbeat\""]);
         check(&duty("'webhook'\nurl='ftp://a'"), &["notify.duty.url", "ftp://a"]);
         check(&duty("'webhook'\nurl='http://a'\nsecret_file='none'"), &["notify.duty.secret_file", "a readable file"]);
         let mail = "'smtp'\nserver='m'\nfrom='t@p.example'\nto=['a@p.example']";
@@ -288,6 +337,37 @@ mod tests {
         check(&route("repeat='1s'\nsteps=[{to='duty'}]"), &["notify.route[0].repeat", "10s"]);
         let twice = "steps=[{to='duty'}]\n[[notify.route]]\nrepeat='1h'\nsteps=[{to='duty'}]";
         check(&route(twice), &["of another", "one of both"]);
+    }
+
+    #[test]
+    #[cfg_attr(not(feature = "smtp"), ignore = "needs the feature smtp")]
+    fn those_on_call_are_in_a_calendar_beside_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |to: &str, more: &str| {
+            let keys = "[notify.duty]\nkind='smtp'\nserver='m'\nfrom='t@p.example'";
+            let text = format!("{keys}\nto={to}\n{more}\n");
+            from_text("t.toml", &text, folder.path()).map(|config| config.notify).map_err(|error| error.to_string())
+        };
+        let write = |who: &str, more: &str| {
+            let event = format!("BEGIN:VEVENT\nSUMMARY:{who}\nDTSTART:20261130\n{more}END:VEVENT\n");
+            std::fs::write(folder.path().join("rota.ics"), format!("BEGIN:VCALENDAR\n{event}END:VCALENDAR\n")).unwrap();
+        };
+        let refused = |to: &str, more: &str, words: &[&str]| {
+            let found = read(to, more).unwrap_err();
+            assert!(words.iter().all(|word| found.contains(word)), "{words:?} are not in:\n{found}");
+        };
+        let file = "on_call='rota.ics'";
+        refused("['{on_call}']", "", &["t.toml:5", "notify.duty.to", "on_call = \"rota.ics\""]);
+        refused("['{on_call}']", file, &["rota.ics:1", "notify.duty.on_call", "a readable iCalendar file"]);
+        write("anna@p.example", "");
+        let receivers = read("['{on_call}']", file).unwrap().receivers;
+        assert!(receivers["duty"].on_call.is_some());
+        refused("['a@p.example']", file, &["notify.duty.to", "{on_call}"]);
+        write("anna", "");
+        assert!(read("['{on_call}@p.example']", file).is_ok());
+        refused("['{on_call}']", file, &["rota.ics:2", "\"anna\"", "an address of a mail"]);
+        write("anna", "RRULE:FREQ=MONTHLY\n");
+        refused("['{on_call}@p.example']", file, &["rota.ics:5", "RRULE:FREQ=MONTHLY", "FREQ=WEEKLY or DAILY"]);
     }
 
     #[test]

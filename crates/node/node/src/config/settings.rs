@@ -117,6 +117,8 @@ pub const HISTORY_DATABASE_TLS: Flag = Flag::new("tls", false);
 pub const NOTIFY_TLS: Choice<3> = Choice::new("tls", ["starttls", "tls", "none"], 0);
 /// `notify.NAME.allow_own`.
 pub const NOTIFY_ALLOW_OWN: Flag = Flag::new("allow_own", false);
+/// `notify.NAME.heartbeat`.
+pub const NOTIFY_HEARTBEAT: Span = Span::or_zero("heartbeat", 0, 10_000, 3_600_000);
 /// `notify.route.group_wait`.
 pub const NOTIFY_ROUTE_GROUP_WAIT: Span = Span::new("group_wait", 5000, 0, 3_600_000);
 /// `notify.route.repeat`.

@@ -44,6 +44,7 @@ mod login;
 mod logins;
 mod metrics;
 mod notify;
+mod on_call;
 mod pieces;
 mod recalls;
 mod reload;

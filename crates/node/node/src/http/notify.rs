@@ -15,7 +15,7 @@ use tieline_senders::{Full, ReceiverState};
 use tieline_service::exposition::Exposition;
 
 /// What a caller must have admin on.
-const TOPIC: &str = "$notify";
+pub(super) const TOPIC: &str = "$notify";
 /// How long a test is waited for: an attempt ends before, unless one is under way.
 const TEST_WITHIN: Duration = Duration::from_mins(1);
 
@@ -46,6 +46,8 @@ struct ReceiverShown {
     failing_since: Option<String>,
     /// The last attempt that failed
     last_failure: Option<FailureShown>,
+    /// When a message last found nobody on call: it went to the next step
+    nobody: Option<String>,
 }
 
 /// An attempt that failed
@@ -76,7 +78,7 @@ pub struct NotifyTested {
 
 impl ReceiverShown {
     fn of(name: &str, state: ReceiverState) -> Self {
-        let ReceiverState { kind, waiting, delivered, failure, failing_since } = state;
+        let ReceiverState { kind, waiting, delivered, failure, failing_since, nobody } = state;
         Self {
             name: name.to_owned(),
             kind: kind.word(),
@@ -84,6 +86,7 @@ impl ReceiverShown {
             delivered: delivered.map(|time| time.to_string()),
             failing_since: failing_since.map(|time| time.to_string()),
             last_failure: failure.map(|(time, detail)| FailureShown { time: time.to_string(), detail }),
+            nobody: nobody.map(|time| time.to_string()),
         }
     }
 }

@@ -6,15 +6,16 @@
 use super::super::handle::BusHandle;
 use super::super::state::Bus;
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 use tieline_alarms::{Alarm, AlarmId, Flags};
-use tieline_core::{Body, Instant, Now, Topic, Words as _};
+use tieline_core::{Body, Instant, Now, Timestamp, Topic, Words as _};
 use tieline_net::Clock;
 use tieline_notify::{AlarmName, Holds, Notice, Standing};
-use tieline_senders::{Desk, Full, Receivers};
+use tieline_senders::{Calls, Desk, Full, OnCall, Receivers};
 
 /// The file with what is not delivered yet, in the data folder.
 const FILE: &str = "notify.log";
@@ -30,8 +31,18 @@ pub struct Notifications {
     file: PathBuf,
     clock: Clock,
     bus: BusHandle,
-    routes: Mutex<usize>,
+    configured: Mutex<Configured>,
 }
+
+/// What is shown of the configuration.
+#[derive(Debug, Default)]
+struct Configured {
+    routes: usize,
+    calendars: Calendars,
+}
+
+/// Calendars of those on call, by the names of their receivers.
+pub type Calendars = BTreeMap<Arc<str>, Arc<OnCall>>;
 
 impl Notifications {
     /// Starts the thread where receivers are configured.
@@ -39,8 +50,8 @@ impl Notifications {
     /// # Errors
     /// The file cannot be opened, or there is no thread.
     pub fn start(receivers: &Receivers, folder: &Path, (clock, bus): (Clock, &BusHandle)) -> io::Result<Arc<Self>> {
-        let (desk, file, routes) = (OnceLock::new(), folder.join(FILE), Mutex::default());
-        let notifications = Arc::new(Self { desk, file, clock, bus: bus.clone(), routes });
+        let (desk, file, configured) = (OnceLock::new(), folder.join(FILE), Mutex::default());
+        let notifications = Arc::new(Self { desk, file, clock, bus: bus.clone(), configured });
         notifications.set(receivers.clone())?;
         Ok(notifications)
     }
@@ -51,8 +62,12 @@ impl Notifications {
     /// The file cannot be opened, there is no thread, or it is behind.
     pub fn set(&self, receivers: Receivers) -> io::Result<()> {
         // Two that set do it one after the other.
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = receivers.routes.len();
+        let mut configured = self.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let calendars = calendars_of(&receivers);
+        for warning in receivers.warnings(self.clock.now().utc) {
+            tracing::warn!("{warning}");
+        }
+        let other = Configured { routes: receivers.routes.len(), calendars };
         match self.desk.get() {
             Some(desk) => {
                 let behind = |Full| io::Error::other("too many notifications wait: try again");
@@ -63,7 +78,7 @@ impl Notifications {
                 let _ = self.desk.set(self.open(receivers)?);
             }
         }
-        *routes = count;
+        *configured = other;
         Ok(())
     }
 
@@ -76,7 +91,13 @@ impl Notifications {
     /// Routes that are configured.
     #[must_use]
     pub fn routes(&self) -> usize {
-        *self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.configured.lock().unwrap_or_else(PoisonError::into_inner).routes
+    }
+
+    /// Calendars of those on call, and what time it is.
+    #[must_use]
+    pub fn calendars(&self) -> (Calendars, Timestamp) {
+        (self.configured.lock().unwrap_or_else(PoisonError::into_inner).calendars.clone(), self.clock.now().utc)
     }
 
     /// A file that cannot be understood is put aside: alarms that call are told again, with the same keys.
@@ -94,13 +115,20 @@ impl Notifications {
     }
 
     fn start_desk(&self, receivers: Receivers) -> io::Result<Desk> {
-        let (clock, bus) = (self.clock, self.bus.clone());
+        let (clock, bus, turning) = (self.clock, self.bus.clone(), self.bus.clone());
         let publish = move |name: &str, message: String| {
             let topic = format!("{TOPIC_PREFIX}{name}");
             bus.call_from_thread(move |bus, now| bus.publish_notification(now, &topic, message)).is_ok()
         };
-        Desk::start(&self.file, receivers, Arc::new(move || clock.now()), Arc::new(publish))
+        let turn = move || turning.call_from_thread(|_, _| ()).is_ok();
+        let calls = Calls { publish: Arc::new(publish), turn: Arc::new(turn) };
+        Desk::start(&self.file, receivers, Arc::new(move || clock.now()), calls)
     }
+}
+
+fn calendars_of(receivers: &Receivers) -> Calendars {
+    let all = receivers.receivers.iter();
+    all.filter_map(|(name, receiver)| Some((Arc::clone(name), Arc::clone(receiver.on_call.as_ref()?)))).collect()
 }
 
 /// What the bus knows of the thread.

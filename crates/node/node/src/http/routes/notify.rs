@@ -1,7 +1,7 @@
 //! Routes of notifications.
 
 use super::super::authorization::Protected;
-use super::super::notify;
+use super::super::{notify, on_call};
 use tieline_service::http::openapi::Operation as Op;
 use tieline_service::http::routes::Routes;
 
@@ -9,6 +9,11 @@ use tieline_service::http::routes::Routes;
 pub(super) fn add(routes: Routes<Protected>) -> Routes<Protected> {
     routes
         .get("/v1/notify", notify::list, Op::new("notify", "List the receivers of notifications and how they are doing"))
+        .get(
+            "/v1/notify/on-call",
+            on_call::show,
+            Op::new("onCall", "Show who is on call at a time, who is next, and holes of the week after it"),
+        )
         .post(
             "/v1/notify/test",
             notify::test,
