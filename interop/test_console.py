@@ -13,6 +13,7 @@ from processes import Lines
 from simulated import SimulatedDevice
 from site_nodes import Server, centre_of, folder, plant_of, wait_for_clock, wait_for_site
 from test_access import Client, Guarded
+from test_users import Administered
 from waiting import until
 
 CONSOLE = Path(__file__).parent.parent / "console"
@@ -153,3 +154,8 @@ def test_a_login_leads_back_to_where_one_was(tmp_path):
             for topic in ["site/pump", "site/secret/x", "other/x"]:
                 assert boss.publish(topic, "5", retain=True) == 0
         drive("login.mjs", lambda: "", TIELINE_URL=f"http://{node.http}")
+
+
+def test_users_are_administered(tmp_path):
+    with Administered(tmp_path) as node:
+        drive("users.mjs", lambda: "", TIELINE_URL=f"http://{node.http}")

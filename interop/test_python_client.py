@@ -261,7 +261,7 @@ ELSEWHERE = {
     "/v1/boards", "/v1/boards/{name}", "/v1/busiest", "/v1/clock", "/v1/cluster", "/v1/derived", "/v1/diagrams", "/v1/diagrams/{name}", "/v1/fabric/sites",
     "/v1/fabric/sites/revoke", "/v1/fabric/sites/token", "/v1/get", "/v1/history/compact", "/v1/history/edits",
     "/v1/history/edits/{id}/undo", "/v1/history/states", "/v1/history/stats", "/v1/join", "/v1/locks", "/v1/locks/release",
-    "/v1/login/device", "/v1/login/device/token", "/v1/logins/end", "/v1/notify", "/v1/notify/on-call", "/v1/notify/test", "/v1/openapi.json", "/v1/overrides", "/v1/overrides/off", "/v1/tags", "/v1/tags/lift", "/v1/reload", "/v1/reservations", "/v1/reservations/cancel",
+    "/v1/login/device", "/v1/login/device/token", "/v1/access/roles", "/v1/access/users", "/v1/access/users/disable", "/v1/access/users/enable", "/v1/access/users/password", "/v1/access/users/remove", "/v1/access/users/roles", "/v1/access/why", "/v1/logins", "/v1/logins/end", "/v1/logins/end-others", "/v1/notify", "/v1/notify/on-call", "/v1/notify/test", "/v1/openapi.json", "/v1/overrides", "/v1/overrides/off", "/v1/tags", "/v1/tags/lift", "/v1/reload", "/v1/reservations", "/v1/reservations/cancel",
     "/v1/reservations/renew", "/v1/revert", "/v1/set", "/v1/sites", "/v1/trace/{topic}", "/v1/views/reload",
 }  # fmt: skip
 

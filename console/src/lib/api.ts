@@ -33,7 +33,7 @@ export interface Me {
   roles: string[];
   /** Whether it came in by a login, which can be ended. */
   login?: boolean;
-  may?: { topics: boolean; system: boolean; status: boolean; sessions: boolean; busiest: boolean; audit: boolean; edits: boolean };
+  may?: { topics: boolean; system: boolean; status: boolean; sessions: boolean; busiest: boolean; audit: boolean; edits: boolean; users?: boolean; administer_users?: boolean };
 }
 
 /** One value of one point, as in a topic's payload. */

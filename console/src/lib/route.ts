@@ -1,6 +1,6 @@
 // Where the user is, kept in the address so that every view can be linked, reloaded and left with Back.
 
-export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status' | 'trends' | 'events' | 'alarms' | 'diagrams' | 'boards';
+export type View = 'topics' | 'devices' | 'reservations' | 'sessions' | 'sites' | 'status' | 'trends' | 'events' | 'alarms' | 'diagrams' | 'boards' | 'users';
 
 export interface Route {
   view: View;
@@ -20,11 +20,11 @@ export interface Route {
 }
 
 /** Views that fill the screen, and read their part of the address themselves. */
-export const WHOLE_VIEWS: readonly View[] = ['trends', 'events', 'alarms', 'boards'];
+export const WHOLE_VIEWS: readonly View[] = ['trends', 'events', 'alarms', 'boards', 'users'];
 
 /** The views in their order in the top line. */
 export const VIEW_NAMES: readonly [View, string][] = [
-  ['topics', 'Topics'], ['devices', 'Devices'], ['alarms', 'Alarms'], ['diagrams', 'Diagrams'], ['boards', 'Boards'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'],
+  ['topics', 'Topics'], ['devices', 'Devices'], ['alarms', 'Alarms'], ['diagrams', 'Diagrams'], ['boards', 'Boards'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'], ['users', 'Users'],
 ];
 
 /** Reads `#/devices?device=…&point=…`; whatever is unknown is the topics view. */

@@ -53,6 +53,7 @@
 #![no_std]
 extern crate alloc;
 
+mod administration;
 mod alarmed;
 mod bucket;
 mod explain;
@@ -67,7 +68,9 @@ mod sessions;
 mod sums;
 mod verb;
 mod waiting;
+mod why;
 
+pub use administration::{Lockout, USERS_TOPIC};
 pub use bucket::Bucket;
 pub use explain::{Applies, Explanation, Step};
 pub use grants::{GRANTS_MAX, Grants};
@@ -81,6 +84,7 @@ pub use sessions::{EndReason, Identity, Limits, OverRate, Refused, SessionKey, S
 pub use sums::{SUM_EVERY, Sums};
 pub use verb::{Verb, Verbs};
 pub use waiting::Waiting;
+pub use why::{Question, QuestionError, Why};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Roles and users.
 
-use crate::{EndReason, Identity, Rule, RuleError, Rules, iec_role};
+use crate::{EndReason, IEC_ROLES, Identity, Rule, RuleError, Rules, iec_role};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -145,6 +145,12 @@ impl Policy {
     /// The roles that are not of the standard, by name.
     pub fn roles(&self) -> impl Iterator<Item = &Role> {
         self.roles.values()
+    }
+
+    /// All roles: those that are not of the standard, then those of IEC 62351-8 whose place none of them takes.
+    pub fn all_roles(&self) -> impl Iterator<Item = Role> {
+        let of_standard = IEC_ROLES.iter().map(|(name, _)| *name).filter(|name| !self.roles.contains_key(*name));
+        self.roles.values().cloned().chain(of_standard.filter_map(iec_role))
     }
 
     /// The roles of who has come in.

@@ -1,7 +1,9 @@
+mod administration;
 mod logins;
 mod model;
 mod sessions;
 mod sums;
+mod why;
 
 use crate::{Applies, Bucket, Names, Pattern, Policy, PolicyError, Reach, Role, Rule, Rules, User, Verb, iec_role};
 use alloc::string::{String, ToString};

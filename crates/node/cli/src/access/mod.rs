@@ -16,8 +16,7 @@ use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use tieline_access::{Applies, Explanation, IEC_ROLES, Names, Reach, Step, Verb};
-use tieline_core::Filter;
+use tieline_access::{Names, Question, QuestionError, Reach, Step, Verb, Why};
 use tieline_node::access::CredentialStore;
 use tieline_node::access::certificate::holder_in_file;
 use tieline_node::access::edit::{Edit, edit_user};
@@ -129,10 +128,7 @@ fn check(file: &ConfigFile) -> Result<ExitCode> {
 
 fn roles(file: &ConfigFile) -> Result<()> {
     let (_, store) = read(file)?;
-    let own = store.policy.roles().map(|role| &*role.name);
-    let names = own
-        .chain(IEC_ROLES.iter().map(|(name, _)| *name).filter(|name| !store.policy.roles().any(|r| &*r.name == *name)));
-    let all = names.filter_map(|name| store.policy.role(name));
+    let all = store.policy.all_roles();
     let mut out = std::io::stdout().lock();
     if file.json {
         let shown = |role: tieline_access::Role| {
@@ -153,46 +149,27 @@ fn roles(file: &ConfigFile) -> Result<()> {
 
 fn test(args: &TestArgs) -> Result<ExitCode> {
     let (config, store) = read(&args.config)?;
-    let policy = &store.policy;
-    let known = policy.user(&args.user);
     let brought = match &args.certificate {
         Some(file) => roles_of_certificate(file, &args.user, &store, &config)?,
         None => args.roles.clone(),
     };
-    let roles: Vec<Box<str>> = match (&brought[..], known) {
-        ([], Some(user)) => user.roles.clone(),
-        ([], None) => bail!(
-            "there is no user {:?}; name its roles with --role, or --certificate, where a token or a certificate \
-                                brings them",
-            args.user
-        ),
-        (given, _) => given.iter().map(|role| role.as_str().into()).collect(),
+    let question = Question {
+        names: Names { user: &args.user, client: &args.client },
+        roles: brought.into_iter().map(String::into_boxed_str).collect(),
+        verb: Verb::of_word(&args.verb).unwrap_or(Verb::Read),
+        topic: &args.topic,
     };
-    if let Some(unknown) = roles.iter().find(|role| !policy.has_role(role)) {
-        bail!("there is no role {unknown:?}");
-    }
-    let verb = Verb::of_word(&args.verb).unwrap_or(Verb::Read);
-    let names = Names { user: &args.user, client: &args.client };
-    // A filter is no topic: what is asked is how much of it is allowed.
-    let filter = match Filter::new(&args.topic) {
-        _ if !args.topic.contains(['+', '#']) => None,
-        Ok(filter) => Some(filter),
-        Err(error) => bail!("{:?} is no topic and no filter: {error}", args.topic),
-    };
-    let mut explained = match &filter {
-        Some(filter) => policy.explain_filter(&roles, names, verb, filter),
-        None => policy.explain(&roles, names, verb, &args.topic),
-    };
-    let disabled = known.is_some_and(|user| user.disabled);
-    if disabled {
-        explained.reach = Reach::Nothing;
-    }
-    let tested = Tested { roles, explained, disabled, is_filter: filter.is_some() };
+    let why = store.policy.why(question).map_err(|error| match error {
+        QuestionError::User(_) => {
+            anyhow!("{error}; name its roles with --role, or --certificate, where a token or a certificate brings them")
+        }
+        QuestionError::Role(_) | QuestionError::Filter(..) => anyhow!(error.to_string()),
+    })?;
     match args.config.json {
-        true => writeln!(std::io::stdout(), "{}", tested.json())?,
-        false => tested.print(args, verb)?,
+        true => writeln!(std::io::stdout(), "{}", as_json(&why))?,
+        false => print(args, &why)?,
     }
-    Ok(match tested.explained.reach {
+    Ok(match why.explained.reach {
         Reach::All => ExitCode::SUCCESS,
         Reach::Some => Exit::Incomplete.into(),
         Reach::Nothing => Exit::Refused.into(),
@@ -213,75 +190,29 @@ fn roles_of_certificate(
     Ok(holder.roles.unwrap_or_default())
 }
 
-/// What a test has found.
-struct Tested {
-    roles: Vec<Box<str>>,
-    explained: Explanation,
-    disabled: bool,
-    is_filter: bool,
+fn as_json(why: &Why) -> serde_json::Value {
+    let step = |step: &Step| json!({ "role": &*step.role, "rule": step.rule.to_string(), "is": step.applies.word() });
+    let steps: Vec<_> = why.explained.steps.iter().map(step).collect();
+    json!({
+        "allowed": why.explained.reach == Reach::All,
+        "roles": why.roles,
+        "disabled": why.disabled,
+        "reach": why.is_filter.then(|| why.reach_word()),
+        "rules": steps,
+    })
 }
 
-impl Tested {
-    fn json(&self) -> serde_json::Value {
-        let reach = match self.explained.reach {
-            Reach::All => "all",
-            Reach::Some => "some",
-            Reach::Nothing => "nothing",
-        };
-        let step =
-            |step: &Step| json!({ "role": &*step.role, "rule": step.rule.to_string(), "is": word(step.applies) });
-        let steps: Vec<_> = self.explained.steps.iter().map(step).collect();
-        json!({
-            "allowed": self.explained.reach == Reach::All,
-            "roles": self.roles,
-            "disabled": self.disabled,
-            "reach": self.is_filter.then_some(reach),
-            "rules": steps,
-        })
+fn print(TestArgs { user, verb, topic, .. }: &TestArgs, why: &Why) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let may = match why.explained.reach {
+        Reach::All => "may",
+        Reach::Some => "may in part",
+        Reach::Nothing => "may not",
+    };
+    writeln!(out, "{user} {may} {verb} {topic}")?;
+    for Step { role, rule, applies } in &why.explained.steps {
+        writeln!(out, "    {:<12} {role}: {rule}", applies.word())?;
     }
-
-    fn print(&self, TestArgs { user, verb, topic, .. }: &TestArgs, asked: Verb) -> Result<()> {
-        let mut out = std::io::stdout().lock();
-        let may = match self.explained.reach {
-            Reach::All => "may",
-            Reach::Some => "may in part",
-            Reach::Nothing => "may not",
-        };
-        writeln!(out, "{user} {may} {verb} {topic}")?;
-        for Step { role, rule, applies } in &self.explained.steps {
-            writeln!(out, "    {:<12} {role}: {rule}", word(*applies))?;
-        }
-        writeln!(out, "    {}", self.conclusion(asked))?;
-        Ok(())
-    }
-
-    fn conclusion(&self, verb: Verb) -> &'static str {
-        let denies = self.explained.steps.iter().any(|step| step.applies == Applies::Denies);
-        match (self.explained.reach, self.is_filter) {
-            _ if self.disabled => "the user is disabled",
-            (Reach::All, true) => "it is allowed for every topic of the filter",
-            (Reach::Some, _) if verb == Verb::Read => {
-                "only some topics of the filter may be read; the others are not delivered"
-            }
-            (Reach::Some, _) => "it is allowed for some topics of the filter only",
-            (Reach::Nothing, true) if verb == Verb::Read => {
-                "no topic of the filter may be read: the subscription is refused"
-            }
-            (Reach::Nothing, true) => "it is allowed for no topic of the filter",
-            (Reach::Nothing, false) if denies => "a rule that denies outweighs all that allow",
-            (Reach::Nothing, false) => "what no rule allows is denied",
-            (Reach::All, false) => "a rule allows it, and none denies it",
-        }
-    }
-}
-
-const fn word(applies: Applies) -> &'static str {
-    match applies {
-        Applies::OtherVerb => "other verb",
-        Applies::OtherTopic => "other topic",
-        Applies::Allows => "allows",
-        Applies::Denies => "denies",
-        Applies::AllowsSome => "allows some",
-        Applies::DeniesSome => "denies some",
-    }
+    writeln!(out, "    {}", why.conclusion())?;
+    Ok(())
 }

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tieline_access::{Identity, Logins, NAME_BYTES_MAX, Network, Origin, Policy};
+use tieline_core::Timestamp;
 use tieline_net::Clock;
 use tieline_net::tls::ShownCertificate;
 
@@ -59,8 +60,8 @@ pub enum Shown {
 /// Checks credentials; usable from any thread.
 #[derive(Clone)]
 pub struct Authenticator {
-    shared: Arc<Access>,
-    workers: Arc<Workers>,
+    pub(super) shared: Arc<Access>,
+    pub(super) workers: Arc<Workers>,
 }
 
 impl std::fmt::Debug for Authenticator {
@@ -77,6 +78,8 @@ pub struct Access {
     logins: Mutex<Logins>,
     /// What users showed last, by name.
     pub(super) known: Mutex<HashMap<String, Found>>,
+    /// When users of the files last showed who they are.
+    pub(super) last_logins: Mutex<HashMap<Box<str>, Timestamp>>,
     key: hmac::Key,
     secret: [u8; 32],
     good: AtomicU64,
@@ -122,6 +125,7 @@ impl Authenticator {
             store: Mutex::new(Arc::new(store)),
             logins: Mutex::default(),
             known: Mutex::default(),
+            last_logins: Mutex::default(),
             key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             secret,
             good: AtomicU64::new(0),
@@ -203,6 +207,7 @@ impl Authenticator {
         });
         let counter = if known.is_ok() { &self.shared.good } else { &self.shared.wrong };
         counter.fetch_add(1, Ordering::Relaxed);
+        known.iter().for_each(|identity| self.shared.note_login(identity));
         Some(known.map_err(Wrong::Refused))
     }
 
@@ -340,7 +345,15 @@ impl Access {
     fn good(&self, origin: &Origin, identity: Identity) -> Identity {
         self.good.fetch_add(1, Ordering::Relaxed);
         lock(&self.logins).succeeded(self.clock.now().mono, origin);
+        self.note_login(&identity);
         identity
+    }
+
+    /// Users that are in no file are not noted: there may be any number.
+    fn note_login(&self, identity: &Identity) {
+        if self.store().policy.user(&identity.user).is_some() {
+            lock(&self.last_logins).insert(identity.user.clone(), self.clock.now().utc);
+        }
     }
 
     /// Counts one that has not.

@@ -36,6 +36,19 @@ pub enum Edit<'a> {
 /// # Errors
 /// What cannot be done, in words.
 pub fn edit_user(config: &AccessConfig, name: &str, edit: &Edit<'_>) -> Result<(), String> {
+    edit_user_if(config, name, edit, |_| Ok(()))
+}
+
+/// The same where `check` agrees with the users and roles as they would be then.
+///
+/// # Errors
+/// What cannot be done, or why `check` does not agree, in words.
+pub fn edit_user_if(
+    config: &AccessConfig,
+    name: &str,
+    edit: &Edit<'_>,
+    check: impl FnOnce(&CredentialStore) -> Result<(), String>,
+) -> Result<(), String> {
     let file = config.users.as_deref().ok_or("no file of users is named")?;
     let told = |error: io::Error| format!("{}: {error}", file.display());
     // A name that no policy takes is refused before anything is written.
@@ -61,8 +74,9 @@ pub fn edit_user(config: &AccessConfig, name: &str, edit: &Edit<'_>) -> Result<(
     let users = users.as_table_mut().ok_or_else(|| format!("{}: user is no table", file.display()))?;
     apply(users, name, edit)?;
     let text = document.to_string();
-    CredentialStore::load_as(config, Some(&text))
+    let store = CredentialStore::load_as(config, Some(&text))
         .map_err(|error| format!("nothing is changed: no node would take the files as they would be then\n{error}"))?;
+    check(&store)?;
     replace(file, text.as_bytes()).and_then(|()| folder.sync_all()).map_err(told)
 }
 

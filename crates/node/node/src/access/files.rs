@@ -2,12 +2,11 @@
 
 use super::authenticator::{Access, OnChange, credential, lock};
 use super::credential_store::CredentialStore;
-use super::workers::goes_on;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 /// How often the files are looked at.
@@ -20,25 +19,30 @@ const RESTS_MAX: u32 = 20;
 type Stamp = (u64, u64, (i64, i64), (i64, i64));
 pub(super) type Stamps = Vec<Option<Stamp>>;
 
+/// Asks that the files are looked at now: it is dropped when what they said at that time holds.
+pub(super) type LookNow = Sender<()>;
+
 impl Access {
     /// Looks at the files until the door is no more.
-    pub(super) fn watch(&self, ended: &Receiver<()>, on_change: &OnChange, mut stamps: Stamps) {
-        while goes_on(ended, LOOK_EVERY) {
+    pub(super) fn watch(&self, asked: &Receiver<LookNow>, on_change: &OnChange, mut stamps: Stamps) {
+        // Each that is asked for holds when all of them are dropped.
+        let mut askers = Vec::new();
+        while goes_on(asked, LOOK_EVERY, &mut askers) {
             let mut seen = self.stamps();
-            if seen == stamps {
-                continue;
-            }
-            for _ in 0..RESTS_MAX {
-                if !goes_on(ended, REST) {
-                    return;
+            if seen != stamps {
+                for _ in 0..RESTS_MAX {
+                    if !goes_on(asked, REST, &mut askers) {
+                        return;
+                    }
+                    let before = std::mem::replace(&mut seen, self.stamps());
+                    if before == seen {
+                        break;
+                    }
                 }
-                let before = std::mem::replace(&mut seen, self.stamps());
-                if before == seen {
-                    break;
-                }
+                stamps = seen;
+                self.reload(on_change);
             }
-            stamps = seen;
-            self.reload(on_change);
+            askers.clear();
         }
     }
 
@@ -73,6 +77,19 @@ impl Access {
     fn take(&self, store: CredentialStore) {
         let mut known = lock(&self.known);
         known.retain(|user, found| credential(&store, user) == Some(found.credential));
+        lock(&self.last_logins).retain(|user, _| store.policy.user(user).is_some());
         *lock(&self.store) = Arc::new(store);
+    }
+}
+
+/// Whether the watch goes on after a wait, which ends early where somebody asks.
+fn goes_on(asked: &Receiver<LookNow>, wait: Duration, askers: &mut Vec<LookNow>) -> bool {
+    match asked.recv_timeout(wait) {
+        Ok(asker) => {
+            askers.push(asker);
+            true
+        }
+        Err(RecvTimeoutError::Timeout) => true,
+        Err(RecvTimeoutError::Disconnected) => false,
     }
 }

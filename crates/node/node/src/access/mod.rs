@@ -22,6 +22,7 @@ mod outcome;
 mod password;
 mod read_filter;
 pub mod scram;
+mod users;
 mod workers;
 
 pub use authenticator::{Access, Authenticator, Peer, Shown};
@@ -30,6 +31,7 @@ pub use guard::{AccessRecord, ClientIdentity, Entrance, Guard, denial};
 pub use outcome::{Counts, Wrong};
 pub use password::{hash_password, is_password_hash, verify_password};
 pub use read_filter::{DeliveryFilter, ReadFilter, Serial, Serials};
+pub use users::{EditError, ListedUser, Means};
 
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,10 @@
 //! ones, and tokens for no password.
 
 use super::authenticator::{Access, Shown};
+use super::files::LookNow;
 use super::hash_password;
 use super::outcome::Wrong;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tieline_access::{Identity, Origin, Waiting};
 use tieline_core::Instant;
@@ -43,8 +44,8 @@ const KINDS: [(Kind, &str); 3] =
 /// The queues; the threads end when it is dropped.
 pub(super) struct Workers {
     queues: [Arc<Queue>; KINDS.len()],
-    /// Dropped, it ends the thread that looks at the files.
-    _watch: Sender<()>,
+    /// Asks the thread that looks at the files; dropped, it ends it.
+    watch: Sender<LookNow>,
 }
 
 #[derive(Default)]
@@ -68,7 +69,7 @@ impl Workers {
     /// Starts the threads that check. `watch` runs on another, until what it gets is disconnected.
     pub(super) fn start(
         access: &Arc<Access>,
-        watch: impl FnOnce(Receiver<()>) + Send + 'static,
+        watch: impl FnOnce(Receiver<LookNow>) + Send + 'static,
     ) -> std::io::Result<Self> {
         let queues: [Arc<Queue>; KINDS.len()] = Default::default();
         for ((kind, name), queue) in KINDS.iter().zip(&queues) {
@@ -84,7 +85,16 @@ impl Workers {
         }
         let (sender, receiver) = channel();
         std::thread::Builder::new().name("access".to_owned()).spawn(move || watch(receiver))?;
-        Ok(Self { queues, _watch: sender })
+        Ok(Self { queues, watch: sender })
+    }
+
+    /// Looks at the files now, and waits until what they say holds.
+    pub(super) fn look_now(&self) {
+        let (asker, done) = channel();
+        // A watch that has ended has nothing to wait for.
+        if self.watch.send(asker).is_ok() {
+            let _ = done.recv();
+        }
     }
 
     /// One more waits. One that has no room comes back, be it this one or another.
@@ -136,9 +146,4 @@ impl Queue {
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether the watch goes on after a wait.
-pub(super) fn goes_on(ended: &Receiver<()>, wait: std::time::Duration) -> bool {
-    !matches!(ended.recv_timeout(wait), Err(RecvTimeoutError::Disconnected))
 }

@@ -29,7 +29,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use tieline_access::{Identity, Names, Policy, Reach, Rules, Verb};
+use tieline_access::{Identity, Names, Policy, Reach, Rules, USERS_TOPIC, Verb};
 use tieline_core::{Filter, Instant};
 use tieline_net::tls::ShownCertificate;
 use tieline_service::http::places::Slot;
@@ -428,6 +428,10 @@ struct MayRead {
     audit: bool,
     /// Whether it may edit the history
     edits: bool,
+    /// Users, where they are in a file
+    users: bool,
+    /// Whether it may change users
+    administer_users: bool,
 }
 
 /// Who the caller is, its roles, and what it may see and do, for the console.
@@ -442,6 +446,7 @@ pub async fn me(authenticated: Authenticated) -> Answer<Me> {
         }
     };
     let reads = |filter: &str| Filter::new(filter).is_ok_and(|filter| caller.reach(&filter) != Reach::Nothing);
+    let has_file = app.authenticator.as_ref().is_some_and(|authenticator| authenticator.config().users.is_some());
     let may = MayRead {
         topics: reads("#"),
         system: reads("$SYS/#"),
@@ -450,6 +455,8 @@ pub async fn me(authenticated: Authenticated) -> Answer<Me> {
         busiest: caller.may(Verb::Read, "$SYS/topics"),
         audit: caller.may(Verb::Read, "$audit"),
         edits: caller.may(Verb::Admin, EDITS),
+        users: has_file && caller.may(Verb::Read, USERS_TOPIC),
+        administer_users: has_file && caller.may(Verb::Admin, USERS_TOPIC),
     };
     let login = matches!(&caller, Caller::User(known) if known.login.is_some());
     Answer(Me { user: caller.user().map(str::to_owned), roles, login, may })

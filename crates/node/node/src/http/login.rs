@@ -1,21 +1,20 @@
 //! The login page, and what it sends; the logout.
 
 use super::access::{HttpAuthentication, cookie_named, login_token, note, of_password, rules_of, turned_away};
-use super::authorization::{Authenticated, Visitor};
-use super::body::{Answer, Json};
+use super::authorization::Visitor;
+use super::body::Answer;
 use super::identity::browser::end_session;
 use super::problem::Problem;
-use crate::access::{Entrance, Peer, Wrong, denial};
+use crate::access::{Entrance, Peer, Wrong};
 use axum::Extension;
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use tieline_access::Verb;
 use tieline_identity::write_form;
 use tieline_service::http::openapi::{Input, Operation, Schemas};
 use tieline_service::http::parameters::form;
@@ -228,35 +227,6 @@ pub async fn logout(
         true => ([(header::SET_COOKIE, gone)], Answer(LoggedOut { to })).into_response(),
         false => ([(header::SET_COOKIE, gone)], Redirect::to(&to)).into_response(),
     }
-}
-
-/// Whose logins end.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LoginsOf {
-    user: String,
-}
-
-/// What was ended.
-#[derive(JsonSchema, Serialize)]
-pub struct EndedLogins {
-    /// Logins
-    ended: usize,
-}
-
-/// Ends the logins of a user.
-pub async fn end_logins(
-    authenticated: Authenticated,
-    Json(LoginsOf { user }): Json<LoginsOf>,
-) -> Result<Answer<EndedLogins>, Problem> {
-    let authorized = authenticated.must(Verb::Admin, "$access/logins").await?;
-    let ended = authorized.app.logins.end_user(&user);
-    let (who, detail) = (authorized.who(), format!("{ended} logins of {user}"));
-    let note = move |bus: &mut crate::bus::Bus, now| {
-        bus.note_access(denial(now, &who, "session_ended", "", "$access/logins", "ended", detail));
-    };
-    authorized.app.bus.call(note).await?;
-    Ok(Answer(EndedLogins { ended }))
 }
 
 #[cfg(test)]

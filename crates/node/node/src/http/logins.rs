@@ -57,6 +57,21 @@ pub struct LoginEnd {
     clock: Clock,
 }
 
+/// A login as it is shown: without its token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldLogin {
+    /// The user.
+    pub user: Box<str>,
+    /// When it ends at the latest.
+    pub until: Instant,
+    /// When it was used last.
+    pub seen: Instant,
+    /// Whether the identity provider let the person in.
+    pub is_of_provider: bool,
+    /// Whether it is the login that asks.
+    pub is_own: bool,
+}
+
 impl LoginEnd {
     /// Waits until the login is given up, or has to make room for another.
     pub async fn gone(&mut self) {
@@ -138,6 +153,27 @@ impl Logins {
         self.end(|login| *login.identity.user == *user)
     }
 
+    /// Ends the logins of a user but for one of them; gives how many.
+    pub fn end_others(&self, user: &str, own: &LoginEnd) -> usize {
+        self.end(|login| *login.identity.user == *user && !login.is(own))
+    }
+
+    /// The logins that hold now, by user and end.
+    pub fn list(&self, now: Instant, own: Option<&LoginEnd>) -> Vec<HeldLogin> {
+        let logins = self.lock();
+        let held = logins.values().filter(|login| login.holds(now, self.idle)).map(|login| HeldLogin {
+            user: login.identity.user.clone(),
+            until: login.until,
+            seen: login.seen(),
+            is_of_provider: login.person.is_some(),
+            is_own: own.is_some_and(|own| login.is(own)),
+        });
+        let mut held: Vec<_> = held.collect();
+        drop(logins);
+        held.sort_by(|a, b| (&a.user, a.until).cmp(&(&b.user, b.until)));
+        held
+    }
+
     /// Ends the logins whose sessions the provider has ended; gives how many.
     pub fn end_ended(&self, ended: &Ended) -> usize {
         self.end(|login| {
@@ -167,8 +203,15 @@ impl Logins {
 
 impl Login {
     fn holds(&self, now: Instant, idle: Duration) -> bool {
-        let seen = Instant::ZERO + Duration::from_nanos(self.seen.load(Ordering::Relaxed));
-        self.until > now && (self.here.receiver_count() > 0 || seen + idle > now)
+        self.until > now && (self.here.receiver_count() > 0 || self.seen() + idle > now)
+    }
+
+    fn seen(&self) -> Instant {
+        Instant::ZERO + Duration::from_nanos(self.seen.load(Ordering::Relaxed))
+    }
+
+    fn is(&self, end: &LoginEnd) -> bool {
+        Arc::ptr_eq(&self.seen, &end.seen)
     }
 }
 
@@ -237,6 +280,23 @@ mod tests {
         let stream = logins.find(&token, at(0)).unwrap().1;
         assert!(logins.find(&token, at(30_000)).is_some());
         assert!(logins.find(&token, at(36_000)).is_none(), "{stream:?}");
+    }
+
+    #[test]
+    fn a_user_ends_its_other_logins_and_nobody_elses() {
+        let logins = Logins::default();
+        let tokens = [("anna", 1), ("ben", 2), ("anna", 3)].map(|(user, s)| logins.keep(who(user), at(s)).unwrap());
+        let own = logins.find(&tokens[0], at(4)).unwrap().1;
+        let shown = |own: &LoginEnd| -> Vec<(String, bool, Instant)> {
+            let list = logins.list(at(5), Some(own));
+            list.into_iter().map(|login| (login.user.to_string(), login.is_own, login.seen)).collect()
+        };
+        let [anna, ben] = ["anna", "ben"].map(str::to_owned);
+        let expect = [(anna.clone(), true, at(4)), (anna.clone(), false, at(3)), (ben.clone(), false, at(2))];
+        assert_eq!(shown(&own), expect);
+        assert_eq!((logins.end_others("anna", &own), logins.end_others("anna", &own)), (1, 0));
+        assert_eq!(shown(&own), [(anna, true, at(4)), (ben, false, at(2))]);
+        assert!(logins.find(&tokens[2], at(6)).is_none());
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod alarms;
 mod graphite;
 mod logins;
 mod notify;
+mod users;
 
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
@@ -25,7 +26,7 @@ pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
     let routes = of_devices(of_edits(of_history(of_topics(routes))));
     let routes = of_diagrams(of_fabric(of_locks(of_monitoring(of_node(of_control(routes))))));
-    notify::add(alarms::add(graphite::add(logins::add(routes))))
+    notify::add(alarms::add(graphite::add(users::add(logins::add(routes)))))
 }
 
 fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {

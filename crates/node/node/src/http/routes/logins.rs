@@ -1,7 +1,7 @@
 //! Routes by which people and command lines log in and out.
 
 use super::super::authorization::Protected;
-use super::super::{access, identity, login};
+use super::super::{access, held_logins, identity, login};
 use tieline_service::http::openapi::Operation as Op;
 use tieline_service::http::routes::Routes;
 
@@ -64,9 +64,22 @@ fn of_identity(routes: Routes<Protected>) -> Routes<Protected> {
         .post_at_most(
             identity::device::DEVICE_BYTES_MAX,
             "/v1/logins/end",
-            login::end_logins,
+            held_logins::end,
             Op::new("endLogins", "End the logins of a user at the console and of the command line")
                 .about("Needs admin on $access/logins. The audit log gets a record. MQTT sessions go on."),
+        )
+        .get(
+            "/v1/logins",
+            held_logins::list,
+            Op::new("logins", "List logins at the console and of the command line")
+                .about("Needs read on $access/logins."),
+        )
+        .post(
+            "/v1/logins/end-others",
+            held_logins::end_others,
+            Op::new("endOtherLogins", "End the logins of the caller, except the one that this request uses")
+                .about("The audit log gets a record. MQTT sessions go on.")
+                .problem(409, "The request uses no login"),
         )
         .post_at_most(
             identity::device::DEVICE_BYTES_MAX,
