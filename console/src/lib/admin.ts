@@ -1,4 +1,4 @@
-// Users, roles and logins, as those who administer them see and change them.
+// Users, roles and logins, as administrators see and change them.
 
 import { get, post } from './api';
 

@@ -1,4 +1,4 @@
-//! `/v1/access/users`: the users of the file, for those who administer them.
+//! `/v1/access/users`: the users of the file, for administrators.
 
 use super::authorization::{Authenticated, Authorized};
 use super::body::{Answer, Json};
