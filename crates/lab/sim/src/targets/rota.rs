@@ -12,7 +12,7 @@ impl Zones for Two {
     }
 
     fn utc(&self, zone: &str, local: i64) -> i64 {
-        if zone.len() % 2 == 0 { local - 3600 } else { local + 86_400 }
+        if zone.len().is_multiple_of(2) { local - 3600 } else { local + 86_400 }
     }
 }
 
