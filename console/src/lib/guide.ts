@@ -10,6 +10,8 @@ export interface Known {
   /** Values by quality, complete. */
   counts: Counts | null;
   me: Pick<Me, 'user'> | null;
+  /** Users of the file who may log in, as far as they were asked for. */
+  users: number | null;
   /** Whether it has alarm rules. */
   alarms: boolean | null;
   /** The address of the page. */
@@ -72,7 +74,7 @@ const siteUp = ({ sites, away }: NonNullable<Status['centre']>): Step => ({ name
 
 /** The steps to a node in service. What the node does not say is not known, never done. */
 export function steps(known: Known): Step[] {
-  const { status, counts, me, alarms, page } = known;
+  const { status, counts, me, users, alarms, page } = known;
   const [total, online] = [status?.devices.total ?? 0, status?.devices.online ?? 0];
   const doubtful = (counts?.uncertain ?? 0) + (counts?.bad ?? 0);
   const history = status?.history.state;
@@ -82,9 +84,10 @@ export function steps(known: Known): Step[] {
     { name: 'All values are good', state: judged(counts !== null, counts !== null && counts.total > 0 && doubtful === 0), said: counts?.total === 0 ? 'no value yet' : `${countText(doubtful)} uncertain or bad`, page: 'troubleshooting' },
     { name: 'History is recording', state: judged(history !== undefined, history === 'ok'), said: history === undefined || history === 'ok' ? '' : history.replaceAll('_', ' '), page: 'history' },
     { name: 'Alarm rules', state: judged(alarms !== null, alarms === true), said: alarms ? 'there are some' : 'none', page: 'alarms', command: alarms === false ? 'tieline rules check alarms.csv' : undefined },
-    // Of users the node names the one who asks; without access control there is none.
+    // Others than administrators are not told how many users there are; without access control there is none.
     {
-      name: 'A second user', state: me !== null && me.user === null ? 'open' : 'unknown', said: me?.user === null ? 'the node asks nobody who they are' : '', page: 'access',
+      name: 'A second user', state: me?.user === null ? 'open' : judged(users !== null, users !== null && users > 1), page: 'access',
+      said: me?.user === null ? 'the node asks nobody who they are' : users === 1 ? 'there is one' : '',
       command: 'tieline access user add anna --role OPERATOR',
     },
     { name: 'TLS', state: judged(true, page.protocol === 'https:'), said: page.protocol === 'https:' ? 'this page came over it' : 'this page came without it', page: 'security' },

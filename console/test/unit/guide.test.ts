@@ -5,7 +5,7 @@ import { demoCommand, httpOption, isEmpty, type Known, steps, ways } from '../..
 const counts = (more: Partial<Counts>): Counts => ({ good: 0, uncertain: 0, bad: 0, unstated: 0, total: 0, ...more });
 const status = (total: number, online: number, history: Status['history']['state'] = 'ok'): Known['status'] => ({ name: 'plant 1', devices: { total, online }, history: { state: history } });
 const page = { protocol: 'http:', host: '127.0.0.1:8080' };
-const nothing: Known = { status: null, counts: null, me: null, alarms: null, page };
+const nothing: Known = { status: null, counts: null, me: null, users: null, alarms: null, page };
 const states = (known: Partial<Known>) => steps({ ...nothing, ...known }).map(({ state }) => state);
 
 test('what the node has not said is not known, and never done', () => {
@@ -13,10 +13,17 @@ test('what the node has not said is not known, and never done', () => {
 });
 
 test('steps tick themselves from the state of the node', () => {
-  const done = { status: status(2, 1), counts: counts({ good: 3, total: 3 }), alarms: true, me: { user: 'anna' }, page: { ...page, protocol: 'https:' } };
-  expect(states(done)).toEqual(['done', 'done', 'done', 'done', 'unknown', 'done', 'unknown', 'unknown']);
+  const done = { status: status(2, 1), counts: counts({ good: 3, total: 3 }), alarms: true, me: { user: 'anna' }, users: 2, page: { ...page, protocol: 'https:' } };
+  expect(states(done)).toEqual(['done', 'done', 'done', 'done', 'done', 'done', 'unknown', 'unknown']);
   const open = { status: status(2, 0, 'disk_full'), counts: counts({ good: 3, bad: 1, total: 4 }), alarms: false, me: { user: null } };
   expect(states(open)).toEqual(['open', 'open', 'open', 'open', 'open', 'open', 'unknown', 'unknown']);
+});
+
+test('a second user is one who may log in, as far as the node says', () => {
+  const of = (user: string | null, users: number | null) => steps({ ...nothing, me: { user }, users })[4];
+  expect([of('anna', 2), of('anna', 1), of('anna', null), of(null, null)]).toMatchObject([
+    { state: 'done' }, { state: 'open', said: 'there is one' }, { state: 'unknown' }, { state: 'open', said: 'the node asks nobody who they are' },
+  ]);
 });
 
 test('values that are not there are not good, and values without a quality are not bad', () => {
