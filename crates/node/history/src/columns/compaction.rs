@@ -8,8 +8,10 @@ use super::policy::{Action, Plan};
 use super::source::{Loaded, Loader};
 use crate::store::{Deletion, StoreError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use tieline_core::{Timestamp, Topic};
+use tieline_core::{StorageError, StorageErrorKind, Timestamp, Topic};
 use tieline_series::{Column, Downsampler, Span, Step, Sweep};
 use tieline_store::{
     ChunkRow, DAY_US, DayPlace, DayWriter, Extent, Fields, FileRow, INDEX_FILE, IndexReader, RuleCounts,
@@ -40,6 +42,8 @@ pub(super) struct Compaction {
     day: i32,
     path: PathBuf,
     work: Work,
+    /// Nobody wants the file any more.
+    is_over: Arc<AtomicBool>,
     thread: JoinHandle<Result<Compacted, FileError>>,
 }
 
@@ -76,16 +80,18 @@ impl Compaction {
     pub(super) fn start(data: &Path, day: i32, number: u32, work: Work) -> Result<Self, StoreError> {
         let path = folder_of(data).join(file_name(number, Some(day)));
         let (data, to, what) = (data.to_owned(), path.clone(), work.clone());
+        let is_over = Arc::<AtomicBool>::default();
+        let over = Arc::clone(&is_over);
         let thread = thread::Builder::new()
             .name("history-days".to_owned())
             .spawn(move || {
                 if !matches!(what, Work::Delete(_)) {
                     yield_to_others();
                 }
-                compact(&data, day, number, &to, &what)
+                compact(&data, (day, number), &to, &what, &over)
             })
             .map_err(|error| StoreError::Failed(error.into()))?;
-        Ok(Self { day, path, work, thread })
+        Ok(Self { day, path, work, is_over, thread })
     }
 
     /// Which day.
@@ -113,16 +119,42 @@ impl Compaction {
             Err(_) => Err(StoreError::Failed("the thread that writes day files panicked".into())),
         };
         if done.is_err() {
-            for path in [&self.path, &self.path.with_extension("part")] {
-                // What is left of it is removed at the next start at the latest.
-                let _ = std::fs::remove_file(path);
-            }
+            remove(&self.path);
         }
         Ok(done)
     }
+
+    /// Held by the thread, too, for as long as it runs.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> std::sync::Weak<AtomicBool> {
+        Arc::downgrade(&self.is_over)
+    }
+
+    /// Ends it without a file: what the day has stays in its chunks. No thread writes below the folder any more then: the next
+    /// that opens it may begin with the same file.
+    pub(super) fn end(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if self.thread.join().is_err() {
+            tracing::warn!("the thread that writes day files panicked");
+        }
+        remove(&self.path);
+    }
 }
 
-fn compact(data: &Path, day: i32, number: u32, path: &Path, work: &Work) -> Result<Compacted, FileError> {
+/// Removes what there is of a file. What is left of it is removed at the next start at the latest.
+fn remove(path: &Path) {
+    for path in [path, &path.with_extension("part")] {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn compact(
+    data: &Path,
+    (day, number): (i32, u32),
+    path: &Path,
+    work: &Work,
+    is_over: &AtomicBool,
+) -> Result<Compacted, FileError> {
     let index = IndexReader::open(&folder_of(data).join(INDEX_FILE))?;
     let mut loader = Loader::new(data);
     let mut out = Out::new(DayWriter::create(path)?);
@@ -134,6 +166,10 @@ fn compact(data: &Path, day: i32, number: u32, path: &Path, work: &Work) -> Resu
         let spans: Vec<Span> = chunks.iter().map(|row| Span { first: row.first, last: row.last }).collect();
         let (mut sweep, mut piece) = (Sweep::new(&spans), Column::default());
         while let Some(step) = sweep.step() {
+            if is_over.load(Ordering::Relaxed) {
+                let message = "the history is being closed".to_owned();
+                return Err(StorageError { kind: StorageErrorKind::Io, message }.into());
+            }
             let one = match &step {
                 Step::Whole(one) | Step::Open(one) => chunks.get(*one),
                 Step::Samples(_) => None,

@@ -422,6 +422,9 @@ fn micros(time: Duration) -> i64 {
 
 impl<S> Drop for Columns<S> {
     fn drop(&mut self) {
+        if let Some(compaction) = self.compaction.take() {
+            compaction.end();
+        }
         // What is in heads is in the journal: who reads takes it from there.
         self.live.close();
     }

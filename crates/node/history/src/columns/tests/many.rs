@@ -117,6 +117,32 @@ fn parts_come_in_the_order_of_the_topics_and_no_end_is_taken_for_another() {
 }
 
 #[test]
+fn a_store_that_is_closed_leaves_no_thread_that_writes_a_day() {
+    let of_day = (0..4_000).map(|n| entry(2, "a", n * 1_000_000, n, Quality::GOOD)).collect::<Vec<_>>();
+    let Stored { folder, source, store } = stored(&of_day);
+    let days = || {
+        let names = std::fs::read_dir(folder_of(folder.path())).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| [".part", ".parquet"].iter().any(|end| name.to_string_lossy().ends_with(end))).count()
+    };
+    drop(store);
+    let open = || Columns::open(folder.path(), source.live().clone(), MEMORY, FILE);
+    for _ in 0..20 {
+        let mut store = open().expect("what is left of the one before is removed");
+        store.append(&[], Seq(2)).unwrap();
+        store.caught_up();
+        assert!(store.compact(at(30 * HOUR)).unwrap(), "a day is being written");
+        let held = store.compaction.as_ref().unwrap().held();
+        drop(store);
+        assert_eq!((held.strong_count(), days()), (0, 0), "a thread that writes, and files of days");
+    }
+    let mut store = open().unwrap();
+    store.append(&of_day, Seq(2)).unwrap();
+    store.caught_up();
+    compact(&mut store, at(30 * HOUR)).unwrap();
+    assert_eq!((days(), ask(&source.reader().unwrap(), all("a")).len()), (1, 4_000));
+}
+
+#[test]
 fn a_day_of_few_samples_is_in_the_index_too() {
     let few = (0..10).map(|n| entry(2, "a", n * HOUR, n, Quality::GOOD));
     let mut stored = stored(&few.collect::<Vec<_>>());
