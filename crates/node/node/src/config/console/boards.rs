@@ -140,7 +140,7 @@ impl Kind {
 }
 
 impl Board {
-    /// What it reads, of every value of its variables; those of a panel apart from the others.
+    /// What it reads, with any value of its variables.
     pub fn reads(&self) -> impl Iterator<Item = Filter> {
         let texts = self.panels.iter().flat_map(|panel| panel.topics.iter().chain(&panel.filter));
         texts.filter_map(|text| Filter::new(&filter_of(text)).ok())
@@ -235,10 +235,7 @@ fn read_variable(mut s: Section<'_>, doc: &mut Document<'_>) -> Variable {
 
 fn read_panel(mut s: Section<'_>, doc: &mut Document<'_>, variables: &[Variable]) -> Option<Panel> {
     let kind = s.required(doc, "kind", "what it shows, as in \"trend\"", parse::word(Kind::WORDS));
-    let Some(kind) = kind else {
-        s.optional(doc, "kind", parse::text);
-        return None;
-    };
+    let kind = kind?;
     let (width, height) = kind.size();
     let mut panel = Panel {
         kind: kind.word(),
