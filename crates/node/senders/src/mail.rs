@@ -13,7 +13,7 @@ pub use transport::is_address;
 #[cfg(not(feature = "smtp"))]
 #[must_use]
 pub fn is_address(text: &str) -> bool {
-    text.contains('@')
+    text.rsplit_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
 }
 
 /// How a mail server is reached.
