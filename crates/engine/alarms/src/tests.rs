@@ -634,3 +634,21 @@ fn every_combination_of_flags_has_a_letter() {
     assert_eq!(Transition::WORDS.len(), 18);
     assert!(Kind::words().all(|word| Kind::of_word(word).is_some_and(|kind| kind.word() == word)));
 }
+
+#[test]
+fn a_walk_in_parts_comes_past_each_alarm_that_is_not_normal_once() {
+    let mut stage = Stage::new("#,high,1,low", &[], Settings::default());
+    (0..10).for_each(|i| stage.line(&format!("t{i}={}", i % 3)));
+    let all: Vec<Alarm> = stage.alarms.alarms().collect();
+    assert_eq!(all.len(), 3, "{all:?}");
+    for at_once in 1..5 {
+        let (mut walked, mut next) = (Vec::new(), 0);
+        loop {
+            let part: Vec<_> = stage.alarms.alarms_from(next).take(at_once).collect();
+            let Some((row, _)) = part.last() else { break };
+            next = row + 1;
+            walked.extend(part.into_iter().map(|(_, alarm)| alarm));
+        }
+        assert_eq!(walked, all, "{at_once} at once");
+    }
+}

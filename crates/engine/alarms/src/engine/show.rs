@@ -12,8 +12,14 @@ use tieline_core::Now;
 impl Alarms {
     /// The alarms that are not normal.
     pub fn alarms(&self) -> impl Iterator<Item = Alarm> {
-        let shown = self.rows.iter().filter(|(_, row)| !row.flags.is_normal());
-        shown.filter_map(|(id, _)| u32::try_from(id).ok()).map(|id| self.shown(id))
+        self.alarms_from(0).map(|(_, alarm)| alarm)
+    }
+
+    /// Those of a row and of the rows behind it, with their rows: for a walk in parts.
+    pub fn alarms_from(&self, row: u32) -> impl Iterator<Item = (u32, Alarm)> {
+        let rows = row..u32::try_from(self.rows.capacity()).unwrap_or(NONE);
+        let shown = rows.filter(|id| self.rows.get(*id as usize).is_some_and(|row| !row.flags.is_normal()));
+        shown.map(|id| (id, self.shown(id)))
     }
 
     /// One alarm, normal or not.

@@ -115,6 +115,11 @@ impl Bus {
         self.alarming.iter().flat_map(|alarming| alarming.engine.alarms())
     }
 
+    /// Those of a row of the engine and of the rows behind it, with their rows: for a walk in parts.
+    pub fn alarms_from(&self, row: u32) -> impl Iterator<Item = (u32, Alarm)> + '_ {
+        self.alarming.iter().flat_map(move |alarming| alarming.engine.alarms_from(row))
+    }
+
     /// How many there are; none where there are no alarms.
     #[must_use]
     pub fn alarm_counts(&self) -> Option<(Counts, Stats)> {

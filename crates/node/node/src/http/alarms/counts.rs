@@ -3,6 +3,7 @@
 use super::super::authorization::Authenticated;
 use super::super::body::Answer;
 use super::super::problem::Problem;
+use super::walk::walk;
 use crate::bus::Bus;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -74,14 +75,17 @@ impl AlarmsCounted {
 pub async fn counts(authenticated: Authenticated) -> Result<Answer<AlarmsCounted>, Problem> {
     let authorized = authenticated.each();
     let caller = authorized.caller.clone();
-    let look = move |bus: &mut Bus, _| {
-        let mut counted = AlarmsCounted { configured: bus.has_alarms(), ..AlarmsCounted::default() };
+    let take = move |counted: &mut AlarmsCounted, alarm: Alarm| {
+        if caller.may(Verb::Read, &alarm.record.id.topic) {
+            counted.add(&alarm);
+        }
+    };
+    let finish = |mut counted: AlarmsCounted, bus: &mut Bus| {
+        counted.configured = bus.has_alarms();
         if let Some((_, stats)) = bus.alarm_counts() {
             (counted.flood, counted.annunciated_10min) = (stats.is_flood, stats.annunciated_10min);
         }
-        let readable = bus.alarms().filter(|alarm| caller.may(Verb::Read, &alarm.record.id.topic));
-        readable.for_each(|alarm| counted.add(&alarm));
         counted
     };
-    Ok(Answer(authorized.app.bus.ask_once(&authorized.share(), look).await?))
+    Ok(Answer(walk(&authorized, AlarmsCounted::default(), take, finish).await?))
 }

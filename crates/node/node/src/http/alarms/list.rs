@@ -4,7 +4,7 @@ use super::super::authorization::Authenticated;
 use super::super::body::Answer;
 use super::super::problem::Problem;
 use super::order::{AlarmOrder, AlarmPlace};
-use crate::bus::Bus;
+use super::walk::walk;
 use crate::control::alarms::AlarmShown;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -96,37 +96,48 @@ pub async fn list(
 ) -> Result<Answer<AlarmList>, Problem> {
     let authorized = authenticated.each();
     let caller = authorized.caller.clone();
-    let look = move |bus: &mut Bus, _| page(bus.alarms(), &asked, |topic| caller.may(Verb::Read, topic));
-    let (alarms, next) = authorized.app.bus.ask_once(&authorized.share(), look).await?;
+    let take = move |page: &mut Page, alarm: Alarm| {
+        if caller.may(Verb::Read, &alarm.record.id.topic) {
+            page.take(alarm);
+        }
+    };
+    let (alarms, next) = walk(&authorized, Page::new(asked), take, |page, _| page.finish()).await?;
     let next = next.map(|place| place.to_string());
     Ok(Answer(AlarmList { alarms: alarms.iter().map(AlarmShown::of).collect(), next }))
 }
 
-/// The first alarms of those that are asked for, and the place of the last where there are more.
-fn page(
-    alarms: impl Iterator<Item = Alarm>,
-    asked: &AlarmsAsked,
-    may_read: impl Fn(&str) -> bool,
-) -> (Vec<Alarm>, Option<AlarmPlace>) {
-    let Word(order) = asked.order;
-    let mut first = BTreeMap::new();
-    let mut is_more = false;
-    for alarm in alarms {
-        if !asked.selects(&alarm) || !may_read(&alarm.record.id.topic) {
-            continue;
+/// The first alarms of those that are asked for.
+struct Page {
+    asked: AlarmsAsked,
+    first: BTreeMap<AlarmPlace, Alarm>,
+    is_more: bool,
+}
+
+impl Page {
+    const fn new(asked: AlarmsAsked) -> Self {
+        Self { asked, first: BTreeMap::new(), is_more: false }
+    }
+
+    fn take(&mut self, alarm: Alarm) {
+        if !self.asked.selects(&alarm) {
+            return;
         }
-        let place = AlarmPlace::of(order, &alarm);
-        if asked.after.as_ref().is_some_and(|after| place <= *after) {
-            continue;
+        let place = AlarmPlace::of(self.asked.order.0, &alarm);
+        if self.asked.after.as_ref().is_some_and(|after| place <= *after) {
+            return;
         }
-        first.insert(place, alarm);
-        if first.len() > asked.limit.0 {
-            first.pop_last();
-            is_more = true;
+        self.first.insert(place, alarm);
+        if self.first.len() > self.asked.limit.0 {
+            self.first.pop_last();
+            self.is_more = true;
         }
     }
-    let next = first.last_key_value().filter(|_| is_more).map(|(place, _)| place.clone());
-    (first.into_values().collect(), next)
+
+    /// The alarms in order, and the place of the last where there are more.
+    fn finish(self) -> (Vec<Alarm>, Option<AlarmPlace>) {
+        let next = self.first.last_key_value().filter(|_| self.is_more).map(|(place, _)| place.clone());
+        (self.first.into_values().collect(), next)
+    }
 }
 
 impl AlarmsAsked {
@@ -175,7 +186,9 @@ mod tests {
     fn topics(query: &[(&str, &str)], may_read: impl Fn(&str) -> bool) -> (Vec<String>, Option<String>) {
         let pairs: Vec<_> = query.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         let asked = AlarmsAsked::read("parameter", &pairs).unwrap();
-        let (alarms, next) = page(engine().alarms(), &asked, may_read);
+        let mut page = Page::new(asked);
+        engine().alarms().filter(|alarm| may_read(&alarm.record.id.topic)).for_each(|alarm| page.take(alarm));
+        let (alarms, next) = page.finish();
         let topics = alarms.iter().map(|alarm| alarm.record.id.topic.to_string()).collect();
         (topics, next.map(|place| place.to_string()))
     }

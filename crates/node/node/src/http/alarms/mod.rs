@@ -9,6 +9,7 @@ mod report;
 mod request;
 mod rows;
 mod rules;
+mod walk;
 
 pub use counts::counts;
 pub use journal::journal;

@@ -5,6 +5,7 @@ use super::super::body::Answer;
 use super::super::history::{in_turn, span};
 use super::super::problem::Problem;
 use super::rows::each_row;
+use super::walk::walk;
 use crate::bus::Bus;
 use crate::config::Moment;
 use crate::control::alarms::{AlarmName, JournalRow};
@@ -13,7 +14,7 @@ use serde::Serialize;
 use std::ops::ControlFlow;
 use tieline_access::Verb;
 use tieline_alarms::{
-    AlarmId, Figures, Flags, Frequent, Kind, Measure, Priority, REPORT_BEFORE, REPORT_SPAN_MAX, Report, ReportRow,
+    Alarm, Figures, Flags, Frequent, Kind, Measure, Priority, REPORT_BEFORE, REPORT_SPAN_MAX, Report, ReportRow,
     Transition,
 };
 use tieline_core::{Filter, Timestamp, Topic, Words};
@@ -116,15 +117,14 @@ pub async fn report(authenticated: Authenticated, Query(asked): Query<ReportAske
     let before = i64::try_from(REPORT_BEFORE.as_micros()).unwrap_or(i64::MAX);
     let begin = Timestamp::from_micros(from.micros().saturating_sub(before));
     let (caller, filter) = (authorized.caller.clone(), asked.filter.clone());
-    let look = move |bus: &mut Bus, _| {
-        let is_wanted = |id: &AlarmId| filter.matches(&id.topic) && caller.may(Verb::Read, &id.topic);
-        let records = bus.alarms().map(|alarm| alarm.record);
-        let active = records.filter(|record| record.flags.has(Flags::ACTIVE) && record.since < begin);
-        let active: Vec<_> =
-            active.filter(|record| is_wanted(&record.id)).map(|record| (record.id, record.since)).collect();
-        (active, bus.alarm_operators())
+    let take = move |active: &mut Vec<_>, Alarm { record, .. }: Alarm| {
+        let is_old = record.flags.has(Flags::ACTIVE) && record.since < begin;
+        if is_old && filter.matches(&record.id.topic) && caller.may(Verb::Read, &record.id.topic) {
+            active.push((record.id, record.since));
+        }
     };
-    let (active, operators) = authorized.app.bus.ask_once(&authorized.share(), look).await?;
+    let finish = |active, bus: &mut Bus| (active, bus.alarm_operators());
+    let (active, operators) = walk(&authorized, Vec::new(), take, finish).await?;
     let operators = asked.operators.map_or(operators, |Whole(count)| u32::try_from(count).unwrap_or(1));
     let filter = asked.filter;
     let figures = in_turn(authorized, move |source, may_read| {
