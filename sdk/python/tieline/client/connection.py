@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import ssl
 from collections.abc import AsyncIterator, Container, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from .errors import TielineError, Unknown, Unreachable, of_status
 
+#: Bytes of an answer that are written at once.
+PIECE = 1 << 20
 #: What fails before anything of a request is sent.
 _BEFORE = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
@@ -47,9 +52,14 @@ class Connection:
         """The JSON of an answer."""
         return (await self.send("GET", path, params=params)).json()
 
-    async def change(self, path: str, body: Any) -> Any:
-        """The JSON of the answer to a request that changes something."""
-        return (await self.send("POST", path, body=body)).json()
+    async def change(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The JSON of the answer to a request that changes something; members that are None are left out."""
+        given = None if body is None else {name: value for name, value in body.items() if value is not None}
+        return (await self.send("POST", path, body=given)).json()
+
+    def address(self, path: str, **params: Any) -> str:
+        """The address of a request."""
+        return str(httpx.URL(f"{self.url}{path}", params=_given(params)))
 
     async def send(
         self,
@@ -75,6 +85,20 @@ class Connection:
         if answer.status_code not in accept:
             self.check(answer)
         return answer
+
+    async def download(self, path: str, file: Path) -> None:
+        """Writes an answer to a file, and the file to the disk."""
+        try:
+            async with self._http.stream("GET", path) as answer:
+                if not answer.is_success:
+                    _check(answer.status_code, await answer.aread())
+                with await asyncio.to_thread(file.open, "wb") as out:
+                    async for piece in answer.aiter_bytes(PIECE):
+                        await asyncio.to_thread(out.write, piece)
+                    out.flush()
+                    await asyncio.to_thread(os.fsync, out.fileno())
+        except httpx.HTTPError as error:
+            raise Unreachable(f"{self.url}: {error!r}") from error
 
     @staticmethod
     def check(answer: httpx.Response) -> None:

@@ -76,6 +76,46 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class StateDuration:
+    """How long a topic had a value, in the whole time of a question or in a bucket of it."""
+
+    topic: str
+    #: The value; None while it was unknown.
+    value: Any
+    quality: str
+    #: When the bucket begins.
+    time: datetime
+    seconds: float
+    #: Part of the bucket, 0 to 1.
+    share: float
+    #: How often the topic came to have the value.
+    count: int
+
+    @classmethod
+    def of(cls, found: Json) -> StateDuration:
+        """As the node writes it."""
+        return cls(found["topic"], found["v"], found["q"], instant(found["t"]), found["seconds"], found["share"], found["count"])
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event of a topic that keeps its last ones."""
+
+    #: Increases by one with each event of the topic; a gap means that older ones were removed.
+    seq: int
+    time: datetime
+    value: Any
+    #: point, json, text or binary.
+    kind: str
+
+    @classmethod
+    def of(cls, found: Json) -> Event:
+        """As the node writes it."""
+        value = bytes.fromhex(found["value"]) if found["kind"] == "binary" else found["value"]
+        return cls(found["seq"], instant(found["time"]), value, found["kind"])
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """A command that the device accepted. Its next reading shows ``expected``."""
 
