@@ -54,6 +54,16 @@ export class Connection {
     return (await this.send("GET", path, { params, signal })).json() as Promise<T>;
   }
 
+  /** The JSON of the answer to a request that changes something. */
+  async change<T>(path: string, body?: Record<string, unknown>): Promise<T> {
+    return (await this.send("POST", path, { body })).json() as Promise<T>;
+  }
+
+  /** The address of a request. */
+  address(path: string, params: Asked["params"] = {}): string {
+    return this.url + path + queryOf(params);
+  }
+
   /** One request; an answer that is no success, nor accepted, is an error. */
   async send(method: string, path: string, asked: Asked = {}): Promise<Response> {
     const seconds = asked.timeoutSeconds ?? this.options.timeoutSeconds ?? 30;
@@ -66,6 +76,17 @@ export class Connection {
 
   /** The lines of an answer that goes on; so many milliseconds without anything end it. */
   async *lines(path: string, params: Asked["params"], silenceMs: number, signal?: AbortSignal): AsyncGenerator<string> {
+    const decoder = new TextDecoder();
+    let rest = "";
+    for await (const piece of this.pieces(path, params, silenceMs, signal)) {
+      const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      yield* lines.map((line) => line.replace(/\r$/, ""));
+    }
+  }
+
+  /** An answer piece by piece; so many milliseconds without anything end it. */
+  async *pieces(path: string, params: Asked["params"], silenceMs: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
     const silent = new AbortController();
     const fail = () => silent.abort(new Unreachable(`${this.url} is silent`));
     let timer = setTimeout(fail, silenceMs);
@@ -74,15 +95,12 @@ export class Connection {
       if (!answer.ok) {
         throw await errorOf(answer);
       }
-      const reader = (answer.body as ReadableStream<Uint8Array<ArrayBuffer>>).pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
+      const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
       try {
         for (let read = await reader.read(); !read.done; read = await reader.read()) {
           clearTimeout(timer);
+          yield read.value;
           timer = setTimeout(fail, silenceMs);
-          const lines = (rest + read.value).split("\n");
-          rest = lines.pop() ?? "";
-          yield* lines.map((line) => line.replace(/\r$/, ""));
         }
       } finally {
         // A caller that has enough ends the request.
@@ -97,13 +115,10 @@ export class Connection {
 
   private async fetch(method: string, path: string, asked: Asked, limit: AbortSignal): Promise<Response> {
     const { params = {}, body, content, signal } = asked;
-    const pairs = Object.entries(params).flatMap(([name, value]) => [value].flat().map((one) => [name, one] as const));
-    const given = pairs.filter(([, value]) => value !== undefined && value !== null);
-    const query = given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
     const kind = body === undefined ? {} : { "Content-Type": "application/json" };
     const sent = body === undefined ? content : JSON.stringify(body);
     try {
-      return await fetch(this.url + path + query, {
+      return await fetch(this.address(path, params), {
         method,
         headers: { ...this.headers, ...kind, ...asked.headers },
         signal: AbortSignal.any([limit, this.closing.signal, ...(signal ? [signal] : [])]),
@@ -144,6 +159,13 @@ export async function* eventsOf(lines: AsyncIterable<string>): AsyncGenerator<[n
 /** A topic as a part of a path. */
 export function quoted(topic: string): string {
   return topic.split("/").map(encodeURIComponent).join("/");
+}
+
+/** Parameters that say something; a list is given several times. */
+function queryOf(params: Record<string, Param | Param[]>): string {
+  const pairs = Object.entries(params).flatMap(([name, value]) => [value].flat().map((one) => [name, one] as const));
+  const given = pairs.filter(([, value]) => value !== undefined && value !== null);
+  return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
 }
 
 async function errorOf(answer: Response): Promise<TielineError> {

@@ -34,6 +34,33 @@ export interface Sample {
   count: number;
 }
 
+/** How long a topic had a value, in the whole time of a question or in a bucket of it. */
+export interface StateDuration {
+  topic: string;
+  /** Null while it was unknown. */
+  value: unknown;
+  quality: Quality;
+  /** When the bucket begins. */
+  time: Date;
+  micros: number;
+  seconds: number;
+  /** Part of the bucket, 0 to 1. */
+  share: number;
+  /** How often the topic came to have the value. */
+  count: number;
+}
+
+/** An event of a topic that keeps its last ones. */
+export interface TopicEvent {
+  /** Increases by one with each event of the topic; a gap means that older ones were removed. */
+  seq: number;
+  time: Date;
+  micros: number;
+  /** The whole payload: parsed JSON, text, or bytes. */
+  value: unknown;
+  kind: "point" | "json" | "text" | "binary";
+}
+
 /** A command that the device accepted. Its next reading shows `expected`. */
 export interface Done {
   topic: string;
@@ -79,6 +106,25 @@ export type SampleJson = PointJson & { topic: string; count?: number };
 /** A sample as the node writes it. */
 export function sampleOf({ topic, v, q, t, why = [], count = 1 }: SampleJson): Sample {
   return { topic, value: v, quality: q, reasons: why, ...instant(t), count };
+}
+
+export type StateJson = Omit<PointJson, "why"> & { topic: string; seconds: number; share: number; count: number };
+
+/** A duration as the node writes it. */
+export function stateOf({ topic, v, q, t, seconds, share, count }: StateJson): StateDuration {
+  return { topic, value: v, quality: q, ...instant(t), seconds, share, count };
+}
+
+export interface EventJson {
+  seq: number;
+  time: string;
+  kind: TopicEvent["kind"];
+  value: unknown;
+}
+
+/** An event as the node writes it. */
+export function eventOf({ seq, time, kind, value }: EventJson): TopicEvent {
+  return { seq, ...instant(time), value: kind === "binary" ? bytesOf(value as string) : value, kind };
 }
 
 function instant(text: string): { time: Date; micros: number } {
