@@ -1,14 +1,18 @@
 """Locks of sessions with the client libraries: one program has a lock, it is kept over reconnections, and what depends on it is refused without it."""
 
 import asyncio
+import json
+import subprocess
 import threading
 
 import paho.mqtt.client as mqtt
 import pytest
+import typescript
+from processes import HERE, Lines
 from test_access import Guarded
+from test_edges import Cut
 from tieline.client import Denied, Refused, Unreachable
 from tieline.locks import Locks
-from test_edges import Cut
 from waiting import until
 
 
@@ -129,3 +133,49 @@ def test_who_may_not_have_a_lock(tmp_path):
     with Guarded(tmp_path) as node, Program(node.mqtt_port, "anna-1", user="anna", reply="site/anna/reply") as anna:
         with pytest.raises(Denied):
             anna.take("plant/writer")
+
+
+PEER = HERE / "peers" / "locks.mjs"
+has_typescript = pytest.mark.skipif(not typescript.are_installed(), reason="the TypeScript packages are not installed")
+
+
+@pytest.fixture(scope="module")
+def built():
+    typescript.build_client()
+
+
+def run(*words):
+    done = subprocess.run(["node", PEER, *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == "ok\n", done.stdout + done.stderr
+
+
+@has_typescript
+def test_typescript_has_locks(start_node, built):
+    node = start_node()
+    run(node.mqtt)
+    assert held(node) == {} and node.get("plant/mode") == "auto"
+
+
+@has_typescript
+def test_typescript_keeps_locks_over_a_link_that_breaks(start_node, built):
+    node = start_node()
+    with Cut() as link, Program(node.mqtt_port, "two") as two:
+        link.target, link.is_cut = node.mqtt_port, False
+        peer = Lines(["node", PEER, link.address.removeprefix("mqtt://"), "kept", node.http])
+        said = lambda: [json.loads(line) for line in list(peer.lines)]
+        until(lambda: said() == [{"held": ["stays", "goes"]}], peer.said, 30)
+        link.cut()
+        until(lambda: {"away": True} in said(), peer.said, 30)
+        assert node.request("/v1/locks/release", {"lock": "goes"})[0] == 200
+        other = two.take("goes", wait="10s")
+        link.mend()
+        until(lambda: len(said()) == 4, peer.said, 30)
+        assert {"lost": "goes"} in said() and {"held": ["stays"], "mode": "auto"} in said(), said()
+        assert peer.process.wait(30) == 0
+        other.release()
+
+
+@has_typescript
+def test_typescript_says_who_may_not_have_a_lock(tmp_path, built):
+    with Guarded(tmp_path) as node:
+        run(node.mqtt, "denied")
