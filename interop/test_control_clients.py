@@ -113,6 +113,7 @@ def test_typescript(pump):  # noqa: F811
         "reservations": [["anna", "of anna"]],
         "reverted": "success",
         "overridden": [device.topic],
+        "overrides": [[device.topic, "string"]],
         "override": "override",
         "tagged": "tagged",
         "tags": [[1, "bert", "crew 3"]],

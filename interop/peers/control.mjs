@@ -19,6 +19,7 @@ say({ reservations: (await anna.reservations()).map(({ task, requester }) => [re
 say({ reverted: (await anna.revert([point], [], { confirm: true })).status });
 await anna.cancel("of anna");
 say({ overridden: await bert.overrideOn(device, { seconds: 60 }) });
+say({ overrides: (await anna.overrides()).map(({ pattern, until }) => [pattern, typeof until]) });
 say({ override: (await bert.set({ [point]: 1 })).points[0].reason });
 await bert.overrideOff();
 const { tag } = await bert.placeTag(device, "hold", "crew 3");

@@ -26,6 +26,14 @@ export interface Span {
   onEnded?: (info: string) => void;
 }
 
+/** What is taken from all programs. */
+export interface Override {
+  pattern: string;
+  who: string;
+  /** When it ends by itself. */
+  until: string | null;
+}
+
 /** What is not to be operated, and why. */
 export interface Tag {
   id: number;
@@ -190,6 +198,11 @@ export class Client {
     await this.done("/v1/overrides/off", { pattern: pattern ?? null });
   }
 
+  /** Overrides that are on. */
+  async overrides(): Promise<Override[]> {
+    return (await this.ask("/v1/overrides"))["overrides"] as Override[];
+  }
+
   /** Places a tag. It, and how many commands were out, which it does not stop. Throws `Refused`. */
   async placeTag(topic: string, kind: Tag["kind"], why: string): Promise<{ tag: Tag; commands_out: number }> {
     return (await this.done("/v1/tags", { topic, kind, why, ...this.name() })) as unknown as { tag: Tag; commands_out: number };
@@ -203,7 +216,7 @@ export class Client {
   /** Tags, all or those that hold for a device or a point. */
   async tags(topic?: string): Promise<Tag[]> {
     const query = topic === undefined ? "" : `?topic=${encodeURIComponent(topic)}`;
-    return (await this.ask(`/v1/tags${query}`))["tags"] as unknown as Tag[];
+    return (await this.ask("/v1/tags" + query))["tags"] as unknown as Tag[];
   }
 
   private keep(task: string, pause: number, onEnded?: (info: string) => void): void {

@@ -103,7 +103,9 @@ class Records(Part):
         """Stores samples of the past: ``topic``, ``t`` (RFC 3339), ``v``, and perhaps ``q`` and ``why``, as the history writes them."""
         return (await self._connection.send("PUT", "/v1/history", body=list(samples))).json()
 
-    async def delete_history(self, topic: str, *, why: str, start: datetime | str | None = None, end: datetime | str | None = None) -> HistoryDeleted:
+    async def delete_history(
+        self, topic: str, why: str, *, start: datetime | str | None = None, end: datetime | str | None = None
+    ) -> HistoryDeleted:
         """Deletes recorded values for good; returns when their bytes are overwritten."""
         params = {"topic": topic, "from": _time(start), "to": _time(end), "why": why}
         return (await self._connection.send("DELETE", "/v1/history", params=params)).json()
@@ -131,8 +133,8 @@ class Records(Part):
         self,
         topic: str,
         kind: Literal["value", "quality", "exclude", "insert"],
-        *,
         why: str,
+        *,
         at: datetime | str | None = None,
         start: datetime | str | None = None,
         end: datetime | str | None = None,
@@ -147,8 +149,8 @@ class Records(Part):
         self,
         topic: str,
         text: str,
-        *,
         why: str,
+        *,
         at: datetime | str | None = None,
         start: datetime | str | None = None,
         end: datetime | str | None = None,
@@ -157,7 +159,7 @@ class Records(Part):
         given = {"topic": topic, "kind": "annotation", "text": text, "why": why, "at": _time(at), "from": _time(start), "to": _time(end)}
         return await self._connection.change("/v1/history/edits", given)
 
-    async def undo(self, number: int, *, why: str) -> HistoryEdit:
+    async def undo(self, number: int, why: str) -> HistoryEdit:
         """Ends an edit or an annotation, which stays in the list."""
         return await self._connection.change(f"/v1/history/edits/{number}/undo", {"why": why})
 

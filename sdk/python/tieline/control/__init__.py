@@ -170,7 +170,7 @@ class Client:
     def tags(self, topic=None):
         """Tags, all or those that hold for a device or a point."""
         query = "" if topic is None else "?" + urllib.parse.urlencode({"topic": topic})
-        return self._ask(f"/v1/tags{query}")["tags"]
+        return self._ask("/v1/tags" + query)["tags"]
 
     def _call(self, path, body, confirm, dry_run, timeout):
         body |= {"confirm": confirm, "dry_run": dry_run}

@@ -44,9 +44,11 @@ class Records(Part):
         """Stores samples of the past: ``topic``, ``t`` (RFC 3339), ``v``, and perhaps ``q`` and ``why``, as the history writes them."""
         return self._loop.run(self._node.import_history(samples))
 
-    def delete_history(self, topic: str, *, why: str, start: datetime | str | None = None, end: datetime | str | None = None) -> HistoryDeleted:
+    def delete_history(
+        self, topic: str, why: str, *, start: datetime | str | None = None, end: datetime | str | None = None
+    ) -> HistoryDeleted:
         """Deletes recorded values for good; returns when their bytes are overwritten."""
-        return self._loop.run(self._node.delete_history(topic, why=why, start=start, end=end))
+        return self._loop.run(self._node.delete_history(topic, why, start=start, end=end))
 
     def compact_history(self) -> int:
         """Writes each day that has ended to its file now; how many."""
@@ -69,8 +71,8 @@ class Records(Part):
         self,
         topic: str,
         kind: Literal["value", "quality", "exclude", "insert"],
-        *,
         why: str,
+        *,
         at: datetime | str | None = None,
         start: datetime | str | None = None,
         end: datetime | str | None = None,
@@ -78,24 +80,24 @@ class Records(Part):
         quality: str | None = None,
     ) -> HistoryEdit:
         """Corrects what answers show of a topic, at the instant ``at``, or from ``start`` on and before ``end``. What was recorded stays."""
-        return self._loop.run(self._node.edit(topic, kind, why=why, at=at, start=start, end=end, value=value, quality=quality))
+        return self._loop.run(self._node.edit(topic, kind, why, at=at, start=start, end=end, value=value, quality=quality))
 
     def annotate(
         self,
         topic: str,
         text: str,
-        *,
         why: str,
+        *,
         at: datetime | str | None = None,
         start: datetime | str | None = None,
         end: datetime | str | None = None,
     ) -> HistoryEdit:
         """Says something of a topic at an instant, or over a time; no value changes."""
-        return self._loop.run(self._node.annotate(topic, text, why=why, at=at, start=start, end=end))
+        return self._loop.run(self._node.annotate(topic, text, why, at=at, start=start, end=end))
 
-    def undo(self, number: int, *, why: str) -> HistoryEdit:
+    def undo(self, number: int, why: str) -> HistoryEdit:
         """Ends an edit or an annotation, which stays in the list."""
-        return self._loop.run(self._node.undo(number, why=why))
+        return self._loop.run(self._node.undo(number, why))
 
 
 class HistoryQuery:
