@@ -144,12 +144,13 @@ def test_a_node_is_operated(start_node, connect, tmp_path):
     assert [one["name"] for one in call("diagrams")] == ["one"]
     assert "test/room/valve" in call("diagram", "one")
     refused(call, "diagram", "two", status=404)
-    assert call("derived") == [] and {one["topic"] for one in call("busiest", limit=100)} <= {"test/room/valve", "test/room/open"}
+    assert call("derived") == []
+    assert until(lambda: call("busiest", limit=1), "there is a window")[0]["updates"] > 0
     clock = call("clock")
     assert clock["in_doubt"] is False and call("confirm_clock", clock["time"]) is None
     refused(call, "confirm_clock", "2020-01-01T00:00:00Z", status=409)
     refused(call, "cluster", status=404)
-    refused(call, "sites", status=409)
+    assert call("sites") == []
     refused(call, "fabric_sites", status=409)
 
 
@@ -199,7 +200,7 @@ def test_alarms_are_taken_out_of_service_reset_noted_and_rated(start_node, conne
     until(lambda: changes()[-6:] == ["noted", "reset", "out_of_service", "in_service", "shelved", "unshelved"], changes)
     report = call("alarm_report", "plant/#", start="1d", operators=3)
     assert (report["operators"], report["annunciated"]) == (3, 2) and {one["rating"] for one in report["measures"]} >= {"good"}
-    refused(call, "alarm_report", start="never", status=400)
+    refused(call, "alarm_report", "#", start="never", status=400)
 
 
 def test_users_come_and_go(tmp_path, connect):
