@@ -73,11 +73,12 @@ class Lock:
 class _Hold:
     """A block that has a lock."""
 
-    def __init__(self, take: Callable[[], Future[Lock]]):
-        self._take = take
+    def __init__(self, locks: Locks, take: Callable[[], Future[Lock]]):
+        self._locks, self._take = locks, take
         self._lock: Lock | None = None
 
     def __enter__(self) -> Lock:
+        self._locks._wait_connected()
         self._lock = self._take().result()
         return self._lock
 
@@ -86,6 +87,7 @@ class _Hold:
             self._lock.release()
 
     async def __aenter__(self) -> Lock:
+        await asyncio.to_thread(self._locks._wait_connected)
         lock = await asyncio.wrap_future(self._take())
         self._lock = lock
         return lock
@@ -99,7 +101,7 @@ class Locks:
     """The locks of a client of paho-mqtt. ``reply`` is the topic of answers, which the client must be allowed to read.
 
     Locks are kept: after a reconnection the node is asked for each of them again, and one that has another number, or is of somebody
-    else, is lost. ``timeout`` is the time in seconds for an answer that does not wait for another session.
+    else, is lost. ``timeout`` is the time in seconds for a connection, and for an answer that does not wait for another session.
     """
 
     def __init__(self, client: Any, *, reply: str | None = None, timeout: float = 30.0):
@@ -107,6 +109,7 @@ class Locks:
         self._reply = reply or f"reply/{uuid.uuid4().hex}"
         #: Never held while the client is called, which calls back with locks of its own.
         self._guard = threading.RLock()
+        self._connected = threading.Event()
         self._taking: dict[str, tuple[Lock, Future[Lock]]] = {}
         self._held: dict[str, Lock] = {}
         self._releasing: dict[str, Future[None]] = {}
@@ -121,6 +124,7 @@ class Locks:
         client.message_callback_add(self._reply, self._on_answer)
         if client.is_connected():
             client.subscribe(self._reply, qos=1)
+            self._connected.set()
 
     def take(
         self, name: str, *, wait: str | None = None, scope: Scope = "session", on_lost: Callable[[Lock], None] | None = None
@@ -130,13 +134,17 @@ class Locks:
         ``Refused``: another session has it (``held``, ``timeout``), or as in docs/locks.md. ``on_lost`` is called with the lock when the
         node has given it to somebody else; it runs in the network thread.
         """
+        self._wait_connected()
         return self._take(name, wait, scope, on_lost).result()
 
     def hold(
         self, name: str, *, wait: str | None = None, scope: Scope = "session", on_lost: Callable[[Lock], None] | None = None
     ) -> _Hold:
         """Has a lock in a block, ``with`` or ``async with``: as ``take`` at its beginning, and ``release`` at its end."""
-        return _Hold(lambda: self._take(name, wait, scope, on_lost))
+        return _Hold(self, lambda: self._take(name, wait, scope, on_lost))
+
+    def _wait_connected(self) -> None:
+        self._connected.wait(self.timeout)
 
     def _take(self, name: str, wait: str | None, scope: Scope, on_lost: Callable[[Lock], None] | None) -> Future[Lock]:
         body = {"lock": name, "scope": scope} | ({} if wait is None else {"wait": wait})
@@ -282,6 +290,7 @@ class Locks:
             self._ask("release", {"lock": name}, lambda error: None)
         for lock in held:
             self._check(lock)
+        self._connected.set()
         self._call("on_connect", client, userdata, flags, reason, properties)
 
     def _check(self, lock: Lock) -> None:
@@ -290,6 +299,7 @@ class Locks:
         self._ask("acquire", body, lambda error: self._refused(lock.name, {"detail": f"{error}"}))
 
     def _on_disconnect(self, *args: Any) -> None:
+        self._connected.clear()
         with self._guard:
             taking, self._taking = self._taking, {}
             releasing, self._releasing = self._releasing, {}

@@ -105,7 +105,7 @@ export class Lock {
  * The locks of a client of MQTT.js. `reply` is the topic of answers, which the client must be allowed to read.
  *
  * Locks are kept: after a reconnection the node is asked for each of them again, and one that has another number, or is of somebody
- * else, is lost.
+ * else, is lost. `timeoutSeconds` is the time for a connection, by default 30.
  */
 export class Locks {
   private readonly taking = new Map<string, Waiting<Lock> & { lock: Lock }>();
@@ -116,9 +116,13 @@ export class Locks {
   /** Names to release when the connection is back. */
   private readonly owed = new Set<string>();
   private readonly reply: string;
+  private readonly timeoutMs: number;
+  /** Those that wait for a connection. */
+  private readonly arriving = new Set<() => void>();
 
-  constructor(private readonly client: Client, options: { reply?: string } = {}) {
+  constructor(private readonly client: Client, options: { reply?: string; timeoutSeconds?: number } = {}) {
     this.reply = options.reply ?? `reply/${crypto.randomUUID()}`;
+    this.timeoutMs = (options.timeoutSeconds ?? 30) * 1000;
     client.on("connect", () => this.connected());
     client.on("close", () => this.disconnected());
     client.on("message", ((topic: string, payload: Uint8Array, packet: Packet) => {
@@ -134,11 +138,11 @@ export class Locks {
    */
   async take(name: string, options: TakeOptions = {}): Promise<Lock> {
     const { wait, scope = "session", onLost } = options;
+    if (!this.client.connected) {
+      await this.arrival();
+    }
     if (this.taking.has(name) || this.held.has(name)) {
       throw new Refused(`this client has or takes the lock ${name} already`, 0, "held");
-    }
-    if (!this.client.connected) {
-      throw new Unreachable("the client is not connected");
     }
     this.owed.delete(name);
     return new Promise<Lock>((resolve, reject) => {
@@ -190,6 +194,22 @@ export class Locks {
     await new Promise<void>((resolve, reject) => {
       this.releasing.set(lock.name, { resolve, reject });
       this.ask("release", { lock: lock.name, number: lock.number }, reject);
+    });
+  }
+
+  /** Waits for a connection. */
+  private arrival(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const arrived = () => {
+        clearTimeout(timer);
+        this.arriving.delete(arrived);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        this.arriving.delete(arrived);
+        reject(new Unreachable("the client is not connected"));
+      }, this.timeoutMs);
+      this.arriving.add(arrived);
     });
   }
 
@@ -256,6 +276,9 @@ export class Locks {
     this.owed.clear();
     for (const { name, scope } of this.held.values()) {
       this.ask("acquire", { lock: name, scope, wait: "0s" }, (error) => this.refused(name, String(error), ""));
+    }
+    for (const arrived of [...this.arriving]) {
+      arrived();
     }
   }
 
