@@ -1,8 +1,11 @@
 """Calls of the client libraries, each with both languages and a real node: what they change, what they say, and what they lack."""
 
 import csv
+import hashlib
 import io
+import json
 import re
+import tarfile
 import typing
 import urllib.request
 from datetime import UTC, datetime, timedelta
@@ -171,6 +174,17 @@ def test_a_backup_is_complete_or_there_is_none(start_node, connect, tmp_path):
         with pytest.raises(client.TielineError, match=f"the backup cannot be used: .*{why}"):
             call("check_backup", str(file))
         assert tieline("restore", file, "--check", check=False).returncode != 0
+    names = ["history/" + "long/" * 30 + "file", "short"]
+    contents = dict(zip(names, (b"x" * 1000, b"")))
+    listed = [{"name": name, "bytes": len(told), "sha256": hashlib.sha256(told).hexdigest()} for name, told in contents.items()]
+    manifest = {"version": 1, "time": "2026-11-27T04:57:53.610Z", "files": listed}
+    with tarfile.open(tmp_path / "long.tar", "w", format=tarfile.GNU_FORMAT) as archive:
+        for name, told in {**contents, "backup.json": json.dumps(manifest).encode()}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(told)
+            archive.addfile(entry, io.BytesIO(told))
+    long = call("check_backup", str(tmp_path / "long.tar"))
+    assert (long["files"], long["bytes"]) == (2, 1000)
     node.process.kill()
     with pytest.raises(client.Unreachable):
         call("backup", str(file))
