@@ -33,7 +33,7 @@ export interface Me {
   roles: string[];
   /** Whether it came in by a login, which can be ended. */
   login?: boolean;
-  may?: { topics: boolean; system: boolean; status: boolean; sessions: boolean; busiest: boolean; audit: boolean; edits: boolean; users?: boolean; administer_users?: boolean };
+  may?: { topics: boolean; system: boolean; status: boolean; sessions: boolean; busiest: boolean; audit: boolean; edits: boolean; users?: boolean; administer_users?: boolean; edit_boards?: boolean };
 }
 
 /** One value of one point, as in a topic's payload. */
@@ -418,7 +418,7 @@ export interface TopicsPage {
 
 /** The list that the answer of a route has under the name of the route. */
 const listOf = async <T>(name: string, topic?: string, rights?: string) =>
-  (await get<Record<string, T[]>>(`/v1/${name}`, { topic, rights }, POLL_MS_MAX))[name];
+  (await get<Record<string, T[]>>(`/v1/${name}`, { topic, rights }, POLL_MS_MAX))[name]!;
 
 export const api = {
   me: () => get<Me>('/v1/me', {}, POLL_MS_MAX),
@@ -434,13 +434,11 @@ export const api = {
     get<SessionsPage>('/v1/sessions', { order, client: client || null, limit }, POLL_MS_MAX),
   busiest: (limit: number) => get<{ window_s: number; topics: BusyTopic[] }>('/v1/busiest', { limit }, POLL_MS_MAX),
   history: (query: HistoryQuery) => get<HistoryRow[]>('/v1/history', { ...query, format: 'json' }),
-  /** The values that topics had at an instant. */
-  valuesAt: async (topic: string, at: string) => (await get<TopicsPage>('/v1/topics', { filter: topic, at })).topics,
   edits: (topic: string, from: string, to: string) =>
     get<{ edits: HistoryEdit[]; next: number | null }>('/v1/history/edits', { topic, from, to, active: 'true', limit: 50 }),
   edit: (given: EditGiven) => post('/v1/history/edits', given),
   undoEdit: (id: number, why: string) => post(`/v1/history/edits/${id}/undo`, { why }),
-  drawings: async (kind: 'diagrams' | 'boards') => (await get<Record<string, DrawingEntry[]>>(`/v1/${kind}`, {}, POLL_MS_MAX))[kind]!,
+  drawings: (kind: 'diagrams' | 'boards') => listOf<DrawingEntry>(kind),
   alarmCounts: () => get<AlarmCounts>('/v1/alarms/counts', {}, POLL_MS_MAX),
   sites: (limit: number) => get<SitesPage>('/v1/sites', { order: 'worst', limit }, POLL_MS_MAX),
   audit: async (topic: string, limit: number) =>

@@ -22,6 +22,8 @@ export interface Board {
   name: string;
   title: string;
   version: string;
+  /** Files of the configuration are changed by its operator alone. */
+  origin: 'configuration' | 'data';
   range: string;
   variables: { name: string; label: string; values: string[] }[];
   panels: Panel[];

@@ -139,8 +139,8 @@ class Store {
   }
 
   async findDrawings(): Promise<void> {
-    this.diagrams = await api.drawings('diagrams').catch(() => this.diagrams);
-    this.boards = await api.drawings('boards').catch(() => this.boards);
+    const find = async (kind: 'diagrams' | 'boards') => (this[kind] = await api.drawings(kind).catch(() => this[kind]));
+    await Promise.all([find('diagrams'), find('boards')]);
   }
 
   private async findAlarms(): Promise<void> {

@@ -1,6 +1,6 @@
 // What the node says of the points of a trend: thinned to the pixels of the screen by the node, never by the browser.
 
-import { api, type HistoryRow, type PointValue } from './api';
+import { api, get, type HistoryRow, type PointValue, type TopicsPage } from './api';
 import { asksRaw, byTopic, type Line, type Range, RAW_ROWS_MAX, type Shape, step, type Step, toLine } from './trend';
 
 export interface TrendAsked {
@@ -50,10 +50,13 @@ async function buckets({ topics, shapes, range }: TrendAsked, width: Step): Prom
   return { step: width, lines };
 }
 
+/** The values that topics had at an instant; none where the node does not say. */
+const valuesAt = (filter: string, at: string) => get<TopicsPage>('/v1/topics', { filter, at }).then(({ topics }) => topics, () => []);
+
 /** The values with which states begin: they may have changed last before the range. */
 async function heldStates({ topics, shapes, range }: TrendAsked): Promise<Map<string, PointValue>> {
   const states = topics.filter((_, i) => shapes[i]!.stepped);
-  const found = await Promise.all(states.map((topic) => api.valuesAt(topic, times(range).from).catch(() => [])));
+  const found = await Promise.all(states.map((topic) => valuesAt(topic, times(range).from)));
   const points = found.flat().filter(({ kind }) => kind === 'point');
   return new Map(points.map(({ topic, value }) => [topic, value as PointValue]));
 }

@@ -43,6 +43,7 @@ pub const IEC_ROLES: [(&str, &[&str]); 7] = [
             "allow admin $views",
             "allow admin $clock",
             "allow admin $config",
+            "allow admin $boards",
         ],
     ),
     (

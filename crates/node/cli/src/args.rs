@@ -8,6 +8,7 @@ use crate::api::args::{
 };
 use crate::backup::args::{BackupArgs, RestoreArgs};
 use crate::bench::args::BenchVerb;
+use crate::boards::args::BoardsVerb;
 use crate::context::args::ContextVerb;
 pub use crate::control::args::{CommandArgs, Mode};
 use crate::control::args::{OverrideVerb, ReleaseArgs, RenewArgs, ReservationsArgs, ReserveArgs, RevertArgs, SetArgs};
@@ -154,6 +155,9 @@ pub enum Verb {
     /// Single-line diagrams: draw one from bays, check files, list those of a node
     #[command(subcommand)]
     Diagram(DiagramVerb),
+    /// Boards of a node: list them, read and change their files
+    #[command(subcommand)]
+    Boards(BoardsVerb),
     /// Named nodes: address, user, TLS files
     #[command(subcommand)]
     Context(ContextVerb),

@@ -305,6 +305,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tieline diagram check diagrams/station.svg", "tieline diagram check station.svg feeders.svg --json"],
     ),
     ("diagram list", &["tieline diagram list", "tieline diagram list --json"]),
+    ("boards list", &["tieline boards list", "tieline boards list --json"]),
+    ("boards show", &["tieline boards show feeders > feeders.toml", "tieline boards show feeders --json"]),
+    (
+        "boards put",
+        &[
+            "tieline boards put feeders feeders.toml",
+            "tieline boards put feeders feeders.toml --check",
+            "tieline boards put shift shift.toml --if-absent --json",
+        ],
+    ),
+    ("boards delete", &["tieline boards delete shift", "tieline boards delete shift --yes --json"]),
     ("rules check", &["tieline rules check alarms.csv", "tieline rules check alarms.csv --strict --json"]),
     (
         "rules test",

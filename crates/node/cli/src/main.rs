@@ -10,6 +10,7 @@ mod api;
 mod args;
 mod backup;
 mod bench;
+mod boards;
 mod bus;
 mod command;
 mod config;
@@ -123,6 +124,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Views(verb) => views::views(&verb),
         Verb::Rules(verb) => rules::rules(&verb),
         Verb::Diagram(verb) => diagram::diagram(&verb),
+        Verb::Boards(verb) => boards::boards(&verb),
         Verb::Reload(args) => reload::reload(&args),
         Verb::Context(verb) => context::context(&verb),
         Verb::Access(verb) => access::access(&verb),

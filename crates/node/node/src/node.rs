@@ -24,7 +24,7 @@ use crate::broker::listeners::{Addresses, Entrances};
 use crate::bus::alarms::{Notifications, places_of};
 use crate::bus::ledger::{LedgerOwner, Opened};
 use crate::bus::ownership::{lanes, unpublished};
-use crate::bus::reload::{FieldShards, KnownDevices, Reloader, ShardParts};
+use crate::bus::reload::{FieldShards, KnownDevices, KnownFiles, Reloader, ShardParts};
 use crate::bus::{Answer, BusHandle, BusInput};
 use crate::config::Config;
 use crate::control::audit::AuditLog;
@@ -152,8 +152,9 @@ impl Node {
         let parts = ShardParts { shards_max, clock, counters, certificates: shared, traces, positions, lanes };
         let running = (change.table, known.clone(), FieldShards::new(parts));
         let sites = sites.start(clock, &source, &bus)?;
-        let reloader =
-            Arc::new(Reloader::new(config, (bus.clone(), clock), running, (source, Arc::clone(&notifications))));
+        let shown = KnownFiles::open(config.console.clone(), folder);
+        let parts = (source, Arc::clone(&notifications), shown);
+        let reloader = Arc::new(Reloader::new(config, (bus.clone(), clock), running, parts));
         let door = centre::door(config, folder, &joining, clock, &bus)?;
         let app = App {
             bus: bus.clone(),

@@ -14,5 +14,6 @@ pub mod json;
 pub mod moment;
 pub mod parse;
 pub mod reader;
+pub mod replacement;
 pub mod setting;
 pub mod tls;

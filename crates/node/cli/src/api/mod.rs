@@ -41,7 +41,7 @@ fn ask(node: &HttpArgs, path: &str, parameters: &[(&str, Option<&str>)]) -> Resu
 }
 
 /// Prints an answer: as JSON, or for people.
-fn print(json: bool, answer: &Json, shown: impl FnOnce(&Json, &mut dyn Write) -> io::Result<()>) -> Result<ExitCode> {
+pub fn print(json: bool, answer: &Json, shown: impl FnOnce(&Json, &mut dyn Write) -> io::Result<()>) -> Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
     match json {
         true => writeln!(out, "{}", terminal::json(&answer.to_string()))?,
@@ -52,7 +52,7 @@ fn print(json: bool, answer: &Json, shown: impl FnOnce(&Json, &mut dyn Write) ->
 }
 
 /// The same of a list: one object a line, or a table.
-fn print_list(
+pub fn print_list(
     json: bool,
     items: &[Json],
     shown: impl FnOnce(&[Json], &mut dyn Write) -> io::Result<()>,

@@ -4,10 +4,11 @@ use super::scram::Verifier;
 use super::{CredentialStore, hash_password, password};
 use crate::config::AccessConfig;
 use std::fs::{File, Metadata};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 use tieline_access::{Policy, User};
+use tieline_service::replacement::{Replacement, folder_of};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
 /// What `tieline access user` does to a file.
@@ -57,7 +58,7 @@ pub fn edit_user_if(
         check_password(config, name, given)?;
     }
     // One change at a time: each begins from what the one before has left.
-    let folder = file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let folder = folder_of(file);
     let folder = File::open(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     folder.lock().map_err(told)?;
     let text = match std::fs::read_to_string(file) {
@@ -77,7 +78,7 @@ pub fn edit_user_if(
     let store = CredentialStore::load_as(config, Some(&text))
         .map_err(|error| format!("nothing is changed: no node would take the files as they would be then\n{error}"))?;
     check(&store)?;
-    replace(file, text.as_bytes()).and_then(|()| folder.sync_all()).map_err(told)
+    replace(file, text.as_bytes()).map_err(told)
 }
 
 /// Passwords are guessed: short ones soon, and names of users first.
@@ -133,24 +134,16 @@ fn set_password(user: &mut Table, given: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A reader of the file while it is written sees the one before or the one after. It stays with its owner: a node that runs
-/// as another user than this command reads it still.
+/// It stays with its owner: a node that runs as another user than this command reads it still.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let before = match std::fs::metadata(file) {
         Ok(before) => Some(before),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let mut beside = file.as_os_str().to_owned();
-    beside.push(".new");
-    let mut options = File::options();
-    let mut new = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    let written = before.map_or(Ok(()), |before| keep_owner(&new, &before)).and_then(|()| new.write_all(bytes));
-    if let Err(error) = written.and_then(|()| new.sync_all()) {
-        let _ = std::fs::remove_file(&beside);
-        return Err(error);
-    }
-    std::fs::rename(&beside, file)
+    let new = Replacement::begin(file, 0o600)?;
+    before.map_or(Ok(()), |before| keep_owner(new.file(), &before))?;
+    new.finish(bytes)
 }
 
 fn keep_owner(new: &File, before: &Metadata) -> io::Result<()> {

@@ -4,7 +4,6 @@ use super::Checks;
 use super::access::{AccessConfig, read_access};
 use super::alarms::{AlarmConfig, read_alarm};
 use super::audit::{AuditConfig, read_audit};
-use super::console::{ConsoleConfig, read_console};
 use super::control::{CoordinationConfig, read_control};
 use super::database::{DatabaseConfig, read_databases};
 use super::derived::{Beside, read_derived};

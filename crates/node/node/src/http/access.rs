@@ -432,6 +432,8 @@ struct MayRead {
     users: bool,
     /// Whether it may change users
     administer_users: bool,
+    /// Whether it may change boards
+    edit_boards: bool,
 }
 
 /// Who the caller is, its roles, and what it may see and do, for the console.
@@ -457,6 +459,7 @@ pub async fn me(authenticated: Authenticated) -> Answer<Me> {
         edits: caller.may(Verb::Admin, EDITS),
         users: has_file && caller.may(Verb::Read, USERS_TOPIC),
         administer_users: has_file && caller.may(Verb::Admin, USERS_TOPIC),
+        edit_boards: caller.may(Verb::Admin, super::boards::TOPIC),
     };
     let login = matches!(&caller, Caller::User(known) if known.login.is_some());
     Answer(Me { user: caller.user().map(str::to_owned), roles, login, may })

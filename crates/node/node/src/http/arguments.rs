@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, header};
 use serde_json::json;
 use std::marker::PhantomData;
 use tieline_core::Topic;
+use tieline_drawings as boards;
 use tieline_service::http::openapi::{CLIENT_TOPIC, Input, Operation, Schemas, TOPIC};
 use tieline_service::http::parameters::{Fault, Parameter, words_schema};
 use tieline_topics::Condition;
@@ -175,6 +176,67 @@ impl Input for KnownTag {
     }
 }
 
+/// What `If-Match` or `If-None-Match` asks of a board (RFC 9110 section 13); none where neither is there.
+pub struct BoardCondition(pub Option<boards::Condition>);
+
+impl<S: Send + Sync> FromRequestParts<S> for BoardCondition {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        board_condition(&parts.headers).map(Self)
+    }
+}
+
+impl Input for BoardCondition {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let tags = json!({ "type": "string", "pattern": "^(\\*|\"[0-9a-f]{16}\"(, *\"[0-9a-f]{16}\")*)$" });
+        operation.header("If-Match", &tags, "Only if the board is of this version (an ETag), or only if there is one (*)");
+        let all = json!({ "type": "string", "pattern": "^\\*$" });
+        operation.header("If-None-Match", &all, "Only if there is no board of the name");
+        operation.may_fail(400, "The name, a parameter or a header is wrong");
+        operation.may_fail(412, "The condition is not met; ETag is that of the board that there is");
+        operation.told(412, "ETag", &json!({ "type": "string" }), "The version in quotes; absent where there is no board");
+        operation.may_fail(428, "Neither If-Match nor If-None-Match was given");
+    }
+}
+
+fn board_condition(headers: &HeaderMap) -> Result<Option<boards::Condition>, Problem> {
+    let (with, without) =
+        (header_text(headers, &header::IF_MATCH)?, header_text(headers, &header::IF_NONE_MATCH)?);
+    match (with, without) {
+        (None, None) => Ok(None),
+        (Some("*"), None) => Ok(Some(boards::Condition::Present)),
+        (Some(tags), None) => {
+            let version = |tag: &str| tag.trim().strip_prefix('"')?.strip_suffix('"').map(str::to_owned);
+            let versions: Option<Vec<String>> = tags.split(',').map(version).collect();
+            let expected = "*, or the ETag of the board, as in \"5f0c7bb3a0e1d2c4\" with its quotes";
+            let wrong = || Problem::bad_request(format!("If-Match is {tags:?}, expected {expected}"));
+            versions.map(boards::Condition::Versions).map(Some).ok_or_else(wrong)
+        }
+        (None, Some("*")) => Ok(Some(boards::Condition::Absent)),
+        (None, Some(other)) => Err(Problem::bad_request(format!("If-None-Match is {other:?}, expected *"))),
+        (Some(_), Some(_)) => Err(Problem::bad_request("If-Match and If-None-Match are both given, expected one of them")),
+    }
+}
+
+/// The text of a file, as the body.
+pub struct FileText(pub Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for FileText {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        body::whole(request, state).await.map(Self)
+    }
+}
+
+impl Input for FileText {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.body("application/toml", json!({ "type": "string", "description": "The file" }));
+        operation.body_may_fail();
+    }
+}
+
 /// What `If-Match` and `If-None-Match` ask of the value that is (RFC 9110 section 13).
 pub struct Conditions(pub Vec<Condition>);
 
@@ -276,5 +338,29 @@ mod tests {
             check(&[(with, wrong)], None);
         }
         check(&[(without, "\"41\"")], None);
+    }
+
+    #[test]
+    fn a_board_is_changed_on_one_condition() {
+        use boards::Condition as Of;
+        let (with, without) = (&header::IF_MATCH, &header::IF_NONE_MATCH);
+        let versions = |all: &[&str]| Some(Some(Of::Versions(all.iter().map(ToString::to_string).collect())));
+        let cases: [(&[(&HeaderName, &str)], Option<Option<Of>>); 10] = [
+            (&[], Some(None)),
+            (&[(with, "*")], Some(Some(Of::Present))),
+            (&[(without, "*")], Some(Some(Of::Absent))),
+            (&[(with, "\"ab\"")], versions(&["ab"])),
+            (&[(with, "\"ab\", \"cd\"")], versions(&["ab", "cd"])),
+            (&[(with, "ab")], None),
+            // A weak tag says that something is alike, and a change needs the same.
+            (&[(with, "W/\"ab\"")], None),
+            (&[(with, "")], None),
+            (&[(without, "\"ab\"")], None),
+            (&[(with, "*"), (without, "*")], None),
+        ];
+        for (pairs, expect) in cases {
+            let headers = pairs.iter().map(|(name, value)| ((*name).clone(), HeaderValue::from_str(value).unwrap()));
+            assert_eq!(board_condition(&headers.collect()).ok(), expect, "{pairs:?}");
+        }
     }
 }

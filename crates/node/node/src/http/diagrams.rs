@@ -5,12 +5,12 @@ use super::arguments::{FileAt, KnownTag};
 use super::authorization::Authenticated;
 use super::body::Answer;
 use super::problem::Problem;
-use crate::config::DiagramFile;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tieline_access::Verb;
+use tieline_drawings::DiagramFile;
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 
 /// Single-line diagrams
@@ -34,7 +34,7 @@ struct DiagramShown {
 /// All diagrams that the caller may see, by their names.
 pub async fn list(authenticated: Authenticated) -> Answer<DiagramList> {
     let authorized = authenticated.each();
-    let all = authorized.app.reloader.shown().all().diagrams;
+    let all = authorized.app.reloader.shown().diagrams();
     let shown = all.iter().filter(|file| may_see(&authorized.caller, file)).map(|file| DiagramShown {
         name: file.name.clone(),
         title: file.diagram.title.clone().filter(|title| !title.is_empty()).unwrap_or_else(|| file.name.clone()),
@@ -58,16 +58,11 @@ pub struct Svg {
 
 impl IntoResponse for Svg {
     fn into_response(self) -> Response {
-        let mut response = match self.svg {
+        let response = match self.svg {
             Some(svg) => ([(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"))], svg).into_response(),
             None => StatusCode::NOT_MODIFIED.into_response(),
         };
-        let headers = response.headers_mut();
-        if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", self.version)) {
-            headers.insert(header::ETAG, tag);
-        }
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        response
+        tagged(&self.version, response)
     }
 }
 
@@ -85,12 +80,27 @@ pub async fn one(
     KnownTag(known): KnownTag,
 ) -> Result<Svg, Problem> {
     let authorized = authenticated.each();
-    let all = authorized.app.reloader.shown().all().diagrams;
+    let all = authorized.app.reloader.shown().diagrams();
     // One that the caller may not see is as one that there is not: its name says something of the node.
     let file = all.iter().find(|file| file.name == name && may_see(&authorized.caller, file));
     let file = file.ok_or_else(|| Problem::not_found(format!("there is no diagram {name:?}")))?;
-    let is_known = known.is_some_and(|tags| tags.split(',').any(|tag| is_tag(tag, &file.version)));
+    let is_known = is_known(known.as_deref(), &file.version);
     Ok(Svg { version: file.version.clone(), svg: (!is_known).then(|| file.svg.clone()) })
+}
+
+/// An answer with the version of a file as its ETag.
+pub(super) fn tagged(version: &str, mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{version}\"")) {
+        headers.insert(header::ETAG, tag);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// Whether a caller that knows these tags has a version.
+pub(super) fn is_known(tags: Option<&str>, version: &str) -> bool {
+    tags.is_some_and(|tags| tags.split(',').any(|tag| is_tag(tag, version)))
 }
 
 /// Whether a tag of `If-None-Match` is that of a version; a weak one is as good.

@@ -11,6 +11,7 @@ mod alarms;
 mod arguments;
 mod authorization;
 mod backups;
+mod board_changes;
 mod boards;
 mod clock;
 mod cluster;

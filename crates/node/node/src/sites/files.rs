@@ -1,20 +1,16 @@
 //! Small files that are replaced as a whole.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
+use tieline_service::replacement;
 
 /// Replaces a file durably.
 ///
 /// # Errors
 /// The folder cannot be written; the old file stays.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let next = path.with_extension("part");
-    let mut file = File::create(&next)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&next, path)?;
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    replacement::replace(path, text.as_bytes(), 0o666)
 }
 
 /// Reads a file; none where there is none.

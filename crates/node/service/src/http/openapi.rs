@@ -329,6 +329,7 @@ described!(A);
 described!(A B);
 described!(A B C);
 described!(A B C D);
+described!(A B C D E);
 
 /// A document that grows with each route of [`Routes`](super::routes::Routes).
 #[derive(Debug, Default)]

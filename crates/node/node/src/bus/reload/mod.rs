@@ -12,6 +12,7 @@ mod status;
 pub use known::KnownDevices;
 pub use reloader::{Reloaded, Reloader};
 pub use shards::{FieldShards, ShardParts};
+pub use shown::KnownFiles;
 pub use status::ReloadStatus;
 
 use crate::access;

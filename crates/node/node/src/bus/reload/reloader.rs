@@ -21,7 +21,7 @@ use crate::bus::alarms::{Notifications, places_of};
 use crate::bus::ownership::{BusChange, lanes, staying, unpublished};
 use crate::bus::reserved::Reserved;
 use crate::bus::{Bus, BusHandle};
-use crate::config::{AlarmConfig, Config, Numbered, Source, restart_needed};
+use crate::config::{AlarmConfig, Config, ConsoleConfig, Numbered, Source, restart_needed};
 use crate::control::DeviceChange;
 use crate::field::{ChangeCounts, DeviceTable, ShardChange, TableChange};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,7 @@ pub struct Reloader {
     clock: Clock,
     shards: FieldShards,
     known: KnownDevices,
-    shown: KnownFiles,
+    shown: Arc<KnownFiles>,
     history: HistorySource,
     notifications: Arc<Notifications>,
     running: Turn<Running>,
@@ -103,7 +103,7 @@ impl Reloader {
         config: &Config,
         (bus, clock): (BusHandle, Clock),
         (table, known, shards): (DeviceTable, KnownDevices, FieldShards),
-        (history, notifications): (HistorySource, Arc<Notifications>),
+        (history, notifications, shown): (HistorySource, Arc<Notifications>, KnownFiles),
     ) -> Self {
         let views = config.views.clone();
         let started = Config { devices: Vec::new(), ..config.clone() };
@@ -111,7 +111,7 @@ impl Reloader {
         let notify = config.notify.clone();
         let running = Running { table, views, derived, alarm, notify, keep };
         let (running, status) = (Turn::new(running), Mutex::default());
-        let shown = KnownFiles::of(config.console.clone());
+        let shown = Arc::new(shown);
         Self { started, bus, clock, shards, known, shown, history, notifications, running, status }
     }
 
@@ -129,7 +129,7 @@ impl Reloader {
 
     /// The diagrams and boards that there are.
     #[must_use]
-    pub const fn shown(&self) -> &KnownFiles {
+    pub const fn shown(&self) -> &Arc<KnownFiles> {
         &self.shown
     }
 
@@ -195,7 +195,7 @@ impl Reloader {
         let counts = change.counts;
         let failed = self.carry_out(running, (change, prepared), &config).await?;
         self.history.set_rules(config.history.retention.clone());
-        self.shown.set(config.console.clone());
+        self.take_files(config.console.clone()).await?;
         self.take_keep(running, kept_of(&config)).await?;
         let derived_series = config.derived.len();
         if config.alarm != running.alarm {
@@ -232,6 +232,13 @@ impl Reloader {
         self.bus.call(|bus: &mut Bus, now| bus.tell_standing(now)).await.map_err(stopped)?;
         running.notify.clone_from(receivers);
         Ok(())
+    }
+
+    /// Lets other diagrams and boards be shown.
+    async fn take_files(&self, files: ConsoleConfig) -> Result<(), ReloadError> {
+        let shown = Arc::clone(&self.shown);
+        let set = tokio::task::spawn_blocking(move || shown.set(files)).await;
+        set.map_err(|error| ReloadError::Node(error.to_string()))
     }
 
     /// Lets an edge keep other topics of its upstream.

@@ -13,13 +13,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::Timestamp;
 use tieline_history::{ReplicaFile, Replication, Withheld};
+use tieline_service::replacement::{self, folder_of};
 use tokio::sync::watch;
 
 /// What tokens begin with, so that they are recognised where they should not be.
@@ -477,17 +477,10 @@ fn hash(token: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes()))
 }
 
-/// A reader finds the file before or the one after; its owner alone may read either.
+/// Its owner alone may read it.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&beside, path)?;
-    File::open(folder)?.sync_all()
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder_of(path))?;
+    replacement::replace(path, bytes, 0o600)
 }
 
 #[cfg(all(test, feature = "fabric"))]

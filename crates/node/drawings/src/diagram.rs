@@ -1,13 +1,14 @@
 //! Single-line diagrams: the SVG files of a folder.
 
-use super::{Folder, version_of, whole};
-use crate::config::reader::{Finding, Findings};
+use crate::folder::{Folder, version_of, whole};
 use std::path::Path;
-use tieline_diagram::{Diagram, NAME_BYTES_MAX, SVG_BYTES_MAX, is_diagram_name};
+use tieline_diagram::{Diagram, SVG_BYTES_MAX};
+use tieline_service::reader::{Finding, Findings};
 
 /// Where they are. Other files, as the bays that they were drawn from, are not looked at.
 pub const FOLDER: Folder = Folder {
     key: "diagrams",
+    noun: "diagram",
     end: "svg",
     readable: "a folder of SVG files that can be read",
     count_max: 256,
@@ -27,14 +28,8 @@ pub struct DiagramFile {
     pub diagram: Diagram,
 }
 
-/// Reads and checks one file; none where it is wrong, which has been reported then.
-pub fn read_diagram(file: &Path, findings: &mut Findings) -> Option<(DiagramFile, usize)> {
-    let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    if !is_diagram_name(name) {
-        let expected = format!("a name of a-z, 0-9, - and _, at most {NAME_BYTES_MAX} of them");
-        findings.push(whole(file, "svg", format!("a diagram with the name {name:?}"), &expected));
-        return None;
-    }
+/// Reads and checks the file of a name; none where it is wrong, which has been reported then.
+pub fn read_diagram(file: &Path, name: &str, findings: &mut Findings) -> Option<(DiagramFile, usize)> {
     match load_svg(file) {
         Ok((svg, diagram)) => {
             let (version, bytes) = (version_of(&svg), svg.len());
@@ -76,28 +71,28 @@ pub fn load_svg(file: &Path) -> Result<(String, Diagram), Vec<Finding>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::from_text;
+    use crate::read_in;
 
     const SVG: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"><text data-topic=\"a/b\"/></svg>";
 
     #[test]
     fn the_diagrams_of_a_folder_are_checked() {
         let folder = tempfile::tempdir().unwrap();
-        let read = |text: &str| from_text("t.toml", text, folder.path()).map_err(|error| error.to_string());
-        assert!(read("").unwrap().console.diagrams.is_empty());
-        assert!(read("[console]\ndiagrams='none'\n").unwrap_err().contains("console.diagrams"));
+        let read = |text: &str| read_in(folder.path(), text);
+        assert!(read("").unwrap().diagrams.is_empty());
+        assert!(read("diagrams='none'\n").unwrap_err().contains("diagrams"));
         std::fs::create_dir(folder.path().join("diagrams")).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join("diagrams").join(name), text).unwrap();
         write("b.svg", SVG);
         write("a.svg", SVG);
         write("a.toml", "not looked at");
-        let console = read("").unwrap().console;
+        let console = read("").unwrap();
         let names: Vec<&str> = console.diagrams.iter().map(|diagram| diagram.name.as_str()).collect();
         assert_eq!((names, console.diagrams[0].version.len()), (vec!["a", "b"], 16));
         assert_eq!(console.diagrams[0].diagram.topics[0].as_str(), "a/b");
         write("Wrong Name.svg", SVG);
         write("c.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\">\n<script/>\n</svg>");
-        let found = read("[console]\ndiagrams='diagrams'\n").unwrap_err();
+        let found = read("diagrams='diagrams'\n").unwrap_err();
         for words in ["c.svg:2", "<script>", "no script", "Wrong Name", "a name of a-z"] {
             assert!(found.contains(words), "{words} is not in {found}");
         }

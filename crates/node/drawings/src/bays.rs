@@ -1,10 +1,10 @@
 //! Bays of a diagram as TOML, as `tieline diagram new` reads them.
 
-use crate::config::parse;
-use crate::config::reader::{self, ConfigError, Document, Finding, Findings, Section};
 use std::path::Path;
 use tieline_core::Topic;
 use tieline_diagram::{Bay, Busbar, Drawing, Item, Kind};
+use tieline_service::parse;
+use tieline_service::reader::{self, ConfigError, Document, Finding, Findings, Section};
 
 /// Reads a file of bays.
 ///

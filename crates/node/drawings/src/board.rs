@@ -1,25 +1,28 @@
 //! Boards: pages of panels, each a TOML file.
 
-use super::{Folder, version_of, whole};
-use crate::config::reader::{Document, Findings, Section};
-use crate::config::{parse, parse_duration};
+use crate::folder::{Folder, version_of, whole};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
-use tieline_diagram::{NAME_BYTES_MAX, is_diagram_name};
+use tieline_diagram::is_diagram_name;
+use tieline_service::parse::{self, parse_duration};
+use tieline_service::reader::{Document, Finding, Findings, Section};
 
 /// Where they are.
 pub const FOLDER: Folder = Folder {
     key: "boards",
+    noun: "board",
     end: "toml",
     readable: "a folder of TOML files that can be read",
     count_max: 256,
     bytes_max: 8 << 20,
 };
 
-const FILE_BYTES_MAX: u64 = 256 << 10;
+/// Bytes of one file.
+pub const BOARD_BYTES_MAX: usize = 256 << 10;
 const PANELS_MAX: usize = 64;
 const VARIABLES_MAX: usize = 8;
 const VALUES_MAX: usize = 256;
@@ -36,10 +39,25 @@ const RANGE_MAX: Duration = Duration::from_secs(366 * 86_400);
 pub struct BoardFile {
     /// Its name: that of the file, without `.toml`.
     pub name: String,
+    /// Where its file is.
+    pub origin: Origin,
+    /// The file.
+    pub text: String,
     /// The beginning of the SHA-256 of the file, as text.
     pub version: String,
     /// What it shows.
     pub board: Board,
+}
+
+/// Where the file of a board is
+#[derive(Clone, Copy, Debug, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "BoardOrigin")]
+pub enum Origin {
+    /// In a folder of the configuration: only its operator changes it
+    Configuration,
+    /// In the data folder: it can be changed while the node runs
+    Data,
 }
 
 /// A page of panels
@@ -159,33 +177,59 @@ fn filter_of(text: &str) -> String {
     levels.collect::<Vec<_>>().join("/")
 }
 
-/// Reads and checks one file; none where it is wrong, which has been reported then.
-pub fn read_board(file: &Path, findings: &mut Findings) -> Option<(BoardFile, usize)> {
-    let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    if !is_diagram_name(name) {
-        let expected = format!("a name of a-z, 0-9, - and _, at most {NAME_BYTES_MAX} of them");
-        findings.push(whole(file, "toml", format!("a board with the name {name:?}"), &expected));
-        return None;
-    }
-    let text = match read_text(file) {
-        Ok(text) => text,
-        Err(found) => {
-            findings.push(whole(file, "toml", found, &format!("a readable file of at most {FILE_BYTES_MAX} bytes")));
-            return None;
+impl BoardFile {
+    /// Checks the text of a board; `file` is what it is called where something is wrong.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn check(file: &str, name: &str, text: String, origin: Origin) -> Result<Self, Vec<Finding>> {
+        let mut findings = Findings::default();
+        let board = Document::read(file, &text, &mut findings, read);
+        if !findings.is_empty() {
+            return Err(findings.sorted());
         }
-    };
-    let mut own = Findings::default();
-    let board = Document::read(&file.display().to_string(), &text, &mut own, read);
-    if own.is_empty() {
-        return Some((BoardFile { name: name.to_owned(), version: version_of(&text), board }, text.len()));
+        Ok(Self { name: name.to_owned(), origin, version: version_of(&text), text, board })
     }
-    own.sorted().into_iter().for_each(|finding| findings.push(finding));
-    None
+
+    /// Reads and checks the file of a name.
+    ///
+    /// # Errors
+    /// It cannot be read, or all that is wrong with it.
+    pub fn load(file: &Path, name: &str, origin: Origin) -> Result<Self, Vec<Finding>> {
+        let unread = |found: String| {
+            vec![whole(file, "toml", found, &format!("a readable file of at most {BOARD_BYTES_MAX} bytes"))]
+        };
+        let text = read_text(file).map_err(unread)?;
+        Self::check(&file.display().to_string(), name, text, origin)
+    }
+}
+
+/// Reads and checks a file of the configuration; none where it is wrong, which has been reported then.
+pub fn read_configured(file: &Path, name: &str, findings: &mut Findings) -> Option<(Arc<BoardFile>, usize)> {
+    read_file(file, name, Origin::Configuration, findings)
+}
+
+/// The same of a file of the data folder.
+pub fn read_kept(file: &Path, name: &str, findings: &mut Findings) -> Option<(Arc<BoardFile>, usize)> {
+    read_file(file, name, Origin::Data, findings)
+}
+
+fn read_file(file: &Path, name: &str, origin: Origin, findings: &mut Findings) -> Option<(Arc<BoardFile>, usize)> {
+    match BoardFile::load(file, name, origin) {
+        Ok(board) => {
+            let bytes = board.text.len();
+            Some((Arc::new(board), bytes))
+        }
+        Err(found) => {
+            found.into_iter().for_each(|finding| findings.push(finding));
+            None
+        }
+    }
 }
 
 fn read_text(file: &Path) -> Result<String, String> {
     let length = std::fs::metadata(file).map_err(|error| error.to_string())?.len();
-    if length > FILE_BYTES_MAX {
+    if length > BOARD_BYTES_MAX as u64 {
         return Err(format!("{length} bytes"));
     }
     std::fs::read_to_string(file).map_err(|error| error.to_string())
@@ -199,9 +243,11 @@ fn read(doc: &mut Document<'_>, mut s: Section<'_>) -> Board {
         if legal { Ok(text) } else { Err("a duration from 1m to 366d".to_owned()) }
     });
     let (at, key) = (s.value_at("variable"), s.key("variable"));
-    let variables: Vec<_> = s.array(doc, "variable").into_iter().map(|one| read_variable(one, doc)).collect();
+    let mut variables: Vec<_> = s.array(doc, "variable").into_iter().map(|one| read_variable(one, doc)).collect();
     if variables.len() > VARIABLES_MAX {
         doc.report(at, &key, format!("{} variables", variables.len()), format!("at most {VARIABLES_MAX}"));
+        // Each topic is looked at with each variable.
+        variables.truncate(VARIABLES_MAX);
     }
     let (at, key) = (s.value_at("panel"), s.key("panel"));
     let panels: Vec<_> = s.array(doc, "panel").into_iter().filter_map(|one| read_panel(one, doc, &variables)).collect();
@@ -323,7 +369,8 @@ fn name(value: &toml::de::DeValue<'_>) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::from_text;
+    use crate::read_in;
+    use proptest::prelude::*;
 
     const BOARD: &str = "title = 'Feeders'\nrange = '6h'\n[[variable]]\nname = 'feeder'\nvalues = ['feeder1', 'feeder2']\n\
         [[panel]]\nkind = 'bar'\ntopics = ['site/{feeder}/current']\nmax = 400\nhigh = 350.5\n\
@@ -331,19 +378,15 @@ mod tests {
         [[panel]]\nkind = 'text'\ntext = 'Call 110'\n";
 
     fn read_one(text: &str) -> Result<BoardFile, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("feeders.toml");
-        std::fs::write(&file, text).unwrap();
-        let mut findings = Findings::default();
-        let read = read_board(&file, &mut findings).map(|(board, _)| board);
-        let said = findings.sorted().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        read.ok_or(said)
+        let said = |found: Vec<Finding>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        BoardFile::check("feeders.toml", "feeders", text.to_owned(), Origin::Data).map_err(said)
     }
 
     #[test]
     fn a_board_is_read() {
-        let BoardFile { name, version, board } = read_one(BOARD).unwrap();
+        let BoardFile { name, version, board, text, .. } = read_one(BOARD).unwrap();
         assert_eq!((name.as_str(), version.len(), board.title.as_str(), board.panels()), ("feeders", 16, "Feeders", 3));
+        assert_eq!(text, BOARD);
         let reads: Vec<String> = board.reads().map(|filter| filter.to_string()).collect();
         assert_eq!(reads, ["site/+/current", "site/+/#"]);
         let shown = serde_json::to_value(&board).unwrap();
@@ -380,16 +423,44 @@ mod tests {
     #[test]
     fn the_boards_of_a_folder_are_read_with_the_configuration() {
         let folder = tempfile::tempdir().unwrap();
-        let read = |text: &str| from_text("t.toml", text, folder.path()).map_err(|error| error.to_string());
-        assert!(read("").unwrap().console.boards.is_empty());
-        assert!(read("[console]\nboards='none'\n").unwrap_err().contains("console.boards"));
+        let read = |text: &str| read_in(folder.path(), text);
+        assert!(read("").unwrap().boards.is_empty());
+        assert!(read("boards='none'\n").unwrap_err().contains("boards: found"));
         std::fs::create_dir(folder.path().join("boards")).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join("boards").join(name), text).unwrap();
         write("b.toml", BOARD);
         write("a.toml", BOARD);
-        let boards = read("").unwrap().console.boards;
+        let boards = read("").unwrap().boards;
         assert_eq!(boards.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(boards.iter().all(|file| file.origin == Origin::Configuration));
         write("No Name.toml", BOARD);
         assert!(read("").unwrap_err().contains("a name of a-z"));
+    }
+
+    #[test]
+    fn many_variables_are_refused_without_much_work() {
+        let variables = "[[variable]]\nname='v'\nvalues=['a']\n".repeat(3_000);
+        let topics = "'a',".repeat(30_000);
+        let found = read_one(&format!("title='x'\n{variables}[[panel]]\nkind='value'\ntopics=[{topics}]\n"));
+        let found = found.unwrap_err();
+        assert!(found.contains("3000 variables, expected at most 8"), "{}", &found[..200]);
+        assert!(found.contains("30000 topics, expected 1 to 8 topics"), "{}", &found[..200]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_all_that_is_wrong_has_a_place(
+            pieces in prop::collection::vec(prop::sample::select(BOARD.split_inclusive(['\n', '\'', '{']).collect::<Vec<_>>()), 0..40),
+            noise in "\\PC{0,20}",
+        ) {
+            let text = pieces.concat() + &noise;
+            match BoardFile::check("x.toml", "x", text.clone(), Origin::Data) {
+                Ok(file) => prop_assert_eq!(file.text, text),
+                Err(found) => for one in found {
+                    let lines = text.lines().count().max(1) + 1;
+                    prop_assert!((1..=lines).contains(&one.line) && one.column >= 1, "{one}");
+                },
+            }
+        }
     }
 }
