@@ -31,7 +31,7 @@ FOLLOWS = re.compile(r"mosquitto_sub(?!.* -[CW] )|tieline (sub(?!.* -n )|history
 HOSTS = {"other": "127.0.0.1", "edge": "127.0.0.1", "plant": "127.0.0.2", "core": "127.0.0.2", "centre": "127.0.0.2", "test": "127.0.0.2"}
 HOSTS |= {"west": "127.0.0.2", "east-a": "127.0.0.3"}
 NODE_VERBS = """
-    alarms audit backup busiest clock cluster command delete derived devices get health locks metrics override points pub put
+    alarms audit backup boards busiest clock cluster command delete derived devices get health locks metrics override points pub put
     reload release renew replay reservations reserve revert sessions set sites status sub tag topics trace whoami top
 """.split()
 PROGRAMS = ("python", "ts", "typescript")

@@ -24,11 +24,12 @@ def test_boards_are_served_and_reloaded(tmp_path):
     with Node(tmp_path) as node:
         status, answer = node.request("/v1/boards")
         version = answer["boards"][0]["version"]
-        assert (status, answer["boards"]) == (200, [{"name": "one", "title": "Board one", "version": version, "panels": 1}])
+        assert (status, answer["boards"]) == (200, [{"name": "one", "title": "Board one", "version": version, "panels": 1, "origin": "configuration"}])
         panel = {"kind": "value", "title": "", "width": 3, "height": 2, "topics": ["site/{feeder}/current"]}
         whole = {
             "name": "one",
             "version": version,
+            "origin": "configuration",
             "title": "Board one",
             "range": "1h",
             "variables": [{"name": "feeder", "label": "feeder", "values": ["f1", "f2"]}],

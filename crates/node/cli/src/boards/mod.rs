@@ -69,7 +69,7 @@ fn put(args: &BoardPutArgs) -> Result<ExitCode> {
         (None, false) => version_of(&client, name)?,
     };
     let header = header.map_or_else(|| ("if-none-match", "*".to_owned()), |version| ("if-match", quoted(&version)));
-    let answer: Json = client.put(&path(name, &[]), &text, &[(header.0, &header.1)])?;
+    let answer: Json = client.put(&path(name, &[]), &text, &[(header.0, header.1.as_str())])?;
     api::print(*json, &answer, |answer, out| writeln!(out, "{name}: stored, version {}", plain(&answer["board"]["version"])))
 }
 
@@ -77,7 +77,7 @@ fn delete(args: &BoardDeleteArgs) -> Result<ExitCode> {
     let (name, NodeArgs { node, json }) = (&args.name, &args.node);
     consent::ask(args.yes, &format!("the board {name} will be deleted"))?;
     let tag = args.if_version.as_deref().map_or_else(|| "*".to_owned(), quoted);
-    let answer: Json = who::http(node, None)?.delete(&path(name, &[]), &[("if-match", &tag)])?;
+    let answer: Json = who::http(node, None)?.delete(&path(name, &[]), &[("if-match", tag.as_str())])?;
     api::print(*json, &answer, |_, out| writeln!(out, "{name}: deleted"))
 }
 

@@ -17,7 +17,7 @@ use serde_json::json;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use tieline_access::Verb;
-use tieline_drawings::{BOARD_BYTES_MAX, BoardFile, Boards, Change, ChangeError, Condition, Origin};
+use tieline_drawings::{BoardFile, Boards, Change, ChangeError, Condition, Origin};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::Query;
 use tieline_service::parameters;
@@ -122,10 +122,6 @@ fn unconditional(expected: &str) -> Problem {
 }
 
 fn text_of(name: &str, bytes: &[u8]) -> Result<String, Problem> {
-    if bytes.len() > BOARD_BYTES_MAX {
-        let detail = format!("the body: found {} bytes, expected at most {BOARD_BYTES_MAX} bytes", bytes.len());
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
-    }
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
         let legal = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let line = 1 + legal.iter().filter(|byte| **byte == b'\n').count();
@@ -159,7 +155,7 @@ async fn change(
             let note = move |bus: &mut Bus, now| bus.note_access(denial(now, &who, phase, "admin", TOPIC, "", detail));
             authorized.app.bus.call(note).await.map_err(Problem::from)?;
         }
-        Ok(Changed(change.after))
+        Ok::<_, Refused>(Changed(change.after))
     });
     carried_out.await.map_err(|error| Problem::unavailable(error.to_string()))?
 }
@@ -202,5 +198,62 @@ fn of_disk(kind: ErrorKind) -> StatusCode {
         ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => StatusCode::CONFLICT,
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Arc<BoardFile> {
+        Arc::new(BoardFile::check("x.toml", "x", text.to_owned(), Origin::Data).unwrap())
+    }
+
+    #[test]
+    fn each_refusal_of_the_disk_has_its_status() {
+        let cases = [
+            (ErrorKind::ReadOnlyFilesystem, 409),
+            (ErrorKind::PermissionDenied, 409),
+            (ErrorKind::StorageFull, 507),
+            (ErrorKind::QuotaExceeded, 507),
+            (ErrorKind::NotADirectory, 503),
+            (ErrorKind::Other, 503),
+        ];
+        for (kind, status) in cases {
+            let error = ChangeError::Disk { path: "/data/boards/x.toml".into(), error: kind.into(), is_done: false };
+            let said = error.to_string();
+            assert!(said.starts_with("/data/boards/x.toml: ") && said.contains("nothing has changed"), "{said}");
+            assert_eq!(said.contains("expected one that the node may write to"), status == 409, "{said}");
+            assert_eq!(refused(error, StatusCode::NOT_FOUND).into_response().status().as_u16(), status, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_has_both_versions_and_nothing_changed_has_none() {
+        let (a, b) = (file("title = 'a'\n"), file("title = 'bb'\n"));
+        let check = |before: Option<&Arc<BoardFile>>, after: Option<&Arc<BoardFile>>, expect: Option<(&str, &[&str])>| {
+            let found = record("x", &Change { before: before.cloned(), after: after.cloned() });
+            assert_eq!(found.as_ref().map(|(phase, _)| *phase), expect.map(|(phase, _)| phase));
+            for words in expect.iter().flat_map(|(_, words)| words.iter()) {
+                let detail = &found.as_ref().unwrap().1;
+                assert!(detail.contains(words), "{words} is not in {detail}");
+            }
+        };
+        check(None, Some(&a), Some(("board_added", &[&a.version, "12 bytes"])));
+        check(Some(&a), Some(&b), Some(("board_changed", &[&a.version, &b.version, "13 bytes in place of"])));
+        check(Some(&a), None, Some(("board_removed", &[&a.version])));
+        check(Some(&a), Some(&a), None);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_have_a_place() {
+        let check = |bytes: &[u8], place: &str| {
+            let Err(problem) = text_of("x", bytes) else { panic!("{place} is text") };
+            assert!(format!("{problem:?}").contains(place), "{problem:?}, expected {place}");
+        };
+        check(b"\xff", "x.toml:1:1:");
+        check(b"a = 1\nb = '\xc3\xa4\xff'", "x.toml:2:7:");
+        check(b"a\n\n\xc3", "x.toml:3:1:");
+        assert_eq!(text_of("x", b"title = 'a'").unwrap(), "title = 'a'");
     }
 }

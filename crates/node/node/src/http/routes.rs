@@ -4,6 +4,7 @@
 //! What types cannot say are the words here.
 
 mod alarms;
+mod drawings;
 mod graphite;
 mod logins;
 mod notify;
@@ -12,7 +13,7 @@ mod users;
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, board_changes, boards, clock, cluster, command, console, control, derived, device_metrics, devices, diagrams,
+    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices,
     history, history_compaction, history_deletion, history_edits, history_import, history_states, history_stats,
     history_tail, joining, locks, metrics, reload, sessions, sites, status, tags, topics, trace, values,
 };
@@ -25,7 +26,7 @@ use tieline_service::http::routes::Routes;
 pub fn routes() -> Routes<Protected> {
     let routes = none_yet(console::file);
     let routes = of_devices(of_edits(of_history(of_topics(routes))));
-    let routes = of_diagrams(of_fabric(of_locks(of_monitoring(of_node(of_control(routes))))));
+    let routes = drawings::add(of_fabric(of_locks(of_monitoring(of_node(of_control(routes))))));
     notify::add(alarms::add(graphite::add(users::add(logins::add(routes)))))
 }
 
@@ -338,50 +339,6 @@ fn of_locks(routes: Routes<Protected>) -> Routes<Protected> {
     )
 }
 
-/// Of single-line diagrams and boards.
-fn of_diagrams(routes: Routes<Protected>) -> Routes<Protected> {
-    routes
-        .get(
-            "/v1/diagrams",
-            diagrams::list,
-            Op::new("diagrams", "List single-line diagrams of whose topics the user may read some"),
-        )
-        .get(
-            "/v1/diagrams/{name}",
-            diagrams::one,
-            Op::new("diagram", "Get a single-line diagram as SVG")
-                .says(200, "The SVG, with topics in its attributes")
-                .problem(404, "There is no such diagram, or the user may read none of its topics"),
-        )
-        .get("/v1/boards", boards::list, Op::new("boards", "List boards of whose topics the user may read some"))
-        .get(
-            "/v1/boards/{name}",
-            boards::one,
-            Op::new("board", "Get a board: its panels, with the topics that they show, or its file")
-                .problem(404, "There is no such board, or the user may read none of its topics"),
-        )
-        .put(
-            "/v1/boards/{name}",
-            board_changes::put,
-            Op::new("putBoard", "Make or change a board, or only check its file. The answer is sent when the file is stored")
-                .about(BOARD)
-                .problem(409, "The board is a file of the configuration, or its file was damaged, or the node may not write to its data folder")
-                .problem(422, "The file is wrong; detail has every error with its line")
-                .problem(503, "The disk refuses, the node is stopping, or too much is under way")
-                .problem(507, "There are as many boards as there may be, or the disk is full"),
-        )
-        .delete(
-            "/v1/boards/{name}",
-            board_changes::remove,
-            Op::new("removeBoard", "Remove a board. The answer is sent when that is stored")
-                .about("Needs admin on $boards, and If-Match. The audit log gets a record.")
-                .problem(404, "There is no such board")
-                .problem(409, "The board is a file of the configuration, or its file was damaged, or the node may not write to its data folder")
-                .problem(503, "The disk refuses, the node is stopping, or too much is under way")
-                .problem(507, "The disk is full"),
-        )
-}
-
 /// Of a node among others.
 fn of_fabric(routes: Routes<Protected>) -> Routes<Protected> {
     const NO_CENTRE: &str = "The node is no centre";
@@ -450,8 +407,6 @@ const RELOAD: &str = "Devices that have not changed keep their connections, thei
     devices and points are removed; their history is kept. restart_needed names changed settings that need a restart.";
 const JOIN: &str = "Needs no login: the token says who calls. A call with the same token and the same key has the same answer, so that it can be \
     repeated after a lost one. The audit log gets a record.";
-const BOARD: &str = "Needs admin on $boards. If-Match changes the board of a version, If-None-Match: * makes one; with check, neither is needed, and \
-    nothing is stored. The audit log gets a record.";
 const NOT_HELD: &str = "The topic does not accept this value";
 const EDITS: &str = "Queries return the edited values, and the recorded values with raw=true. Edits apply in the order in which they were \
                      made. The audit log gets a record.";

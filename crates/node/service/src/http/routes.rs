@@ -74,6 +74,16 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.add(("put", MethodFilter::PUT), path, handler, operation, None)
     }
 
+    /// The same with a limit of its own for the body.
+    #[must_use]
+    pub fn put_at_most<H, T>(self, bytes_max: usize, path: &'static str, handler: H, operation: Operation) -> Self
+    where
+        H: Handler<T, S> + Described<T>,
+        T: 'static,
+    {
+        self.add(("put", MethodFilter::PUT), path, handler, operation, Some(bytes_max))
+    }
+
     /// Answers DELETE at a path.
     #[must_use]
     pub fn delete<H, T>(self, path: &'static str, handler: H, operation: Operation) -> Self
