@@ -164,6 +164,8 @@ fn roles_of_the_standard_do_what_their_names_say() {
         check(role, "$audit", "nothing");
         check(role, "$access/users", "nothing");
     }
+    check("ENGINEER", "$boards", "admin");
+    check("OPERATOR", "$boards", "nothing");
     check("SECADM", "$access/users", "read,admin");
     check("SECADM", "site/relay/breaker", "nothing");
     check("SECAUD", "$audit", "read");

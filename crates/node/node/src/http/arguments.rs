@@ -232,7 +232,9 @@ impl<S: Send + Sync> FromRequest<S> for FileText {
 
 impl Input for FileText {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.body("application/toml", json!({ "type": "string", "description": "The file" }));
+        // Generators of clients do not know the media type of TOML.
+        let schema = json!({ "type": "string", "format": "binary", "description": "The file, as it is" });
+        operation.body("application/octet-stream", schema);
         operation.body_may_fail();
     }
 }
