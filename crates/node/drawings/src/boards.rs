@@ -87,13 +87,20 @@ impl fmt::Display for ChangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configured(name) => {
-                write!(f, "the board {name:?} is a file of the configuration: change that file and reload, or copy the board to another name")
+                write!(
+                    f,
+                    "the board {name:?} is a file of the configuration: change that file and reload, or copy the board to another name"
+                )
             }
             Self::Missing(name) => write!(f, "there is no board {name:?}"),
             Self::Other { name, version } => write!(f, "there is a board {name:?} of the version \"{version}\""),
             Self::Wrong(found) => write!(f, "{}", ConfigError(found.clone())),
             Self::Damaged(found) => {
-                write!(f, "correct or remove the file, which was not written by the node, then reload\n{}", ConfigError(found.clone()))
+                write!(
+                    f,
+                    "correct or remove the file, which was not written by the node, then reload\n{}",
+                    ConfigError(found.clone())
+                )
             }
             Self::Full(why) => f.write_str(why),
             Self::Disk { path, error, is_done } => {

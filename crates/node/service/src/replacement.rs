@@ -98,7 +98,10 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let mut begun = Replacement::begin(&path, 0o600).unwrap();
         begun.new.write_all(b"ne").unwrap();
-        assert_eq!((std::fs::read(&path).unwrap(), names()), (b"old".to_vec(), vec!["a.toml".into(), "a.toml.new".into()]));
+        assert_eq!(
+            (std::fs::read(&path).unwrap(), names()),
+            (b"old".to_vec(), vec!["a.toml".into(), "a.toml.new".into()])
+        );
         // A process that is killed here leaves both; the next replacement does not mind.
         std::mem::forget(begun);
         replace(&path, b"next", 0o600).unwrap();

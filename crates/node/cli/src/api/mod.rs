@@ -41,7 +41,11 @@ fn ask(node: &HttpArgs, path: &str, parameters: &[(&str, Option<&str>)]) -> Resu
 }
 
 /// Prints an answer: as JSON, or for people.
-pub fn print(json: bool, answer: &Json, shown: impl FnOnce(&Json, &mut dyn Write) -> io::Result<()>) -> Result<ExitCode> {
+pub fn print(
+    json: bool,
+    answer: &Json,
+    shown: impl FnOnce(&Json, &mut dyn Write) -> io::Result<()>,
+) -> Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
     match json {
         true => writeln!(out, "{}", terminal::json(&answer.to_string()))?,

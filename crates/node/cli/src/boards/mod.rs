@@ -70,7 +70,9 @@ fn put(args: &BoardPutArgs) -> Result<ExitCode> {
     };
     let header = header.map_or_else(|| ("if-none-match", "*".to_owned()), |version| ("if-match", quoted(&version)));
     let answer: Json = client.put(&path(name, &[]), &text, &[(header.0, header.1.as_str())])?;
-    api::print(*json, &answer, |answer, out| writeln!(out, "{name}: stored, version {}", plain(&answer["board"]["version"])))
+    api::print(*json, &answer, |answer, out| {
+        writeln!(out, "{name}: stored, version {}", plain(&answer["board"]["version"]))
+    })
 }
 
 fn delete(args: &BoardDeleteArgs) -> Result<ExitCode> {

@@ -190,19 +190,27 @@ impl<S: Send + Sync> FromRequestParts<S> for BoardCondition {
 impl Input for BoardCondition {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let tags = json!({ "type": "string", "pattern": "^(\\*|\"[0-9a-f]{16}\"(, *\"[0-9a-f]{16}\")*)$" });
-        operation.header("If-Match", &tags, "Only if the board is of this version (an ETag), or only if there is one (*)");
+        operation.header(
+            "If-Match",
+            &tags,
+            "Only if the board is of this version (an ETag), or only if there is one (*)",
+        );
         let all = json!({ "type": "string", "pattern": "^\\*$" });
         operation.header("If-None-Match", &all, "Only if there is no board of the name");
         operation.may_fail(400, "The name, a parameter or a header is wrong");
         operation.may_fail(412, "The condition is not met; ETag is that of the board that there is");
-        operation.told(412, "ETag", &json!({ "type": "string" }), "The version in quotes; absent where there is no board");
+        operation.told(
+            412,
+            "ETag",
+            &json!({ "type": "string" }),
+            "The version in quotes; absent where there is no board",
+        );
         operation.may_fail(428, "Neither If-Match nor If-None-Match was given");
     }
 }
 
 fn board_condition(headers: &HeaderMap) -> Result<Option<boards::Condition>, Problem> {
-    let (with, without) =
-        (header_text(headers, &header::IF_MATCH)?, header_text(headers, &header::IF_NONE_MATCH)?);
+    let (with, without) = (header_text(headers, &header::IF_MATCH)?, header_text(headers, &header::IF_NONE_MATCH)?);
     match (with, without) {
         (None, None) => Ok(None),
         (Some("*"), None) => Ok(Some(boards::Condition::Present)),
@@ -215,7 +223,9 @@ fn board_condition(headers: &HeaderMap) -> Result<Option<boards::Condition>, Pro
         }
         (None, Some("*")) => Ok(Some(boards::Condition::Absent)),
         (None, Some(other)) => Err(Problem::bad_request(format!("If-None-Match is {other:?}, expected *"))),
-        (Some(_), Some(_)) => Err(Problem::bad_request("If-Match and If-None-Match are both given, expected one of them")),
+        (Some(_), Some(_)) => {
+            Err(Problem::bad_request("If-Match and If-None-Match are both given, expected one of them"))
+        }
     }
 }
 

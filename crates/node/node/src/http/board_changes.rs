@@ -56,7 +56,12 @@ impl IntoResponse for Changed {
 impl Output for Changed {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Answer::<BoardChanged>::describe(operation, schemas);
-        operation.told(200, "ETag", &json!({ "type": "string" }), "The version in quotes; absent where the board was removed");
+        operation.told(
+            200,
+            "ETag",
+            &json!({ "type": "string" }),
+            "The version in quotes; absent where the board was removed",
+        );
     }
 }
 
@@ -99,7 +104,8 @@ pub async fn put(
         let file = checked.map_err(|found| refused(ChangeError::Wrong(found), StatusCode::NOT_FOUND))?;
         return Ok(Changed(Some(Arc::new(file))));
     }
-    let condition = condition.ok_or_else(|| unconditional("If-None-Match: * for a new board, or If-Match with the ETag of the board"))?;
+    let condition = condition
+        .ok_or_else(|| unconditional("If-None-Match: * for a new board, or If-Match with the ETag of the board"))?;
     let missing = StatusCode::PRECONDITION_FAILED;
     change(authorized, (name, missing), move |boards, name| boards.put(name, text, &condition)).await
 }
@@ -125,9 +131,13 @@ fn text_of(name: &str, bytes: &[u8]) -> Result<String, Problem> {
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
         let legal = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let line = 1 + legal.iter().filter(|byte| **byte == b'\n').count();
-        let column = 1 + legal.rsplit(|byte| *byte == b'\n').next().map_or(0, |rest| String::from_utf8_lossy(rest).chars().count());
+        let column = 1 + legal
+            .rsplit(|byte| *byte == b'\n')
+            .next()
+            .map_or(0, |rest| String::from_utf8_lossy(rest).chars().count());
         let (found, expected) = ("bytes that are not UTF-8".to_owned(), "a TOML document".to_owned());
-        let finding = Finding { file: format!("{name}.toml"), line, column, key: "(syntax)".to_owned(), found, expected };
+        let finding =
+            Finding { file: format!("{name}.toml"), line, column, key: "(syntax)".to_owned(), found, expected };
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, ConfigError(vec![finding]).to_string())
     })
 }
@@ -231,14 +241,15 @@ mod tests {
     #[test]
     fn a_record_has_both_versions_and_nothing_changed_has_none() {
         let (a, b) = (file("title = 'a'\n"), file("title = 'bb'\n"));
-        let check = |before: Option<&Arc<BoardFile>>, after: Option<&Arc<BoardFile>>, expect: Option<(&str, &[&str])>| {
-            let found = record("x", &Change { before: before.cloned(), after: after.cloned() });
-            assert_eq!(found.as_ref().map(|(phase, _)| *phase), expect.map(|(phase, _)| phase));
-            for words in expect.iter().flat_map(|(_, words)| words.iter()) {
-                let detail = &found.as_ref().unwrap().1;
-                assert!(detail.contains(words), "{words} is not in {detail}");
-            }
-        };
+        let check =
+            |before: Option<&Arc<BoardFile>>, after: Option<&Arc<BoardFile>>, expect: Option<(&str, &[&str])>| {
+                let found = record("x", &Change { before: before.cloned(), after: after.cloned() });
+                assert_eq!(found.as_ref().map(|(phase, _)| *phase), expect.map(|(phase, _)| phase));
+                for words in expect.iter().flat_map(|(_, words)| words.iter()) {
+                    let detail = &found.as_ref().unwrap().1;
+                    assert!(detail.contains(words), "{words} is not in {detail}");
+                }
+            };
         check(None, Some(&a), Some(("board_added", &[&a.version, "12 bytes"])));
         check(Some(&a), Some(&b), Some(("board_changed", &[&a.version, &b.version, "13 bytes in place of"])));
         check(Some(&a), None, Some(("board_removed", &[&a.version])));

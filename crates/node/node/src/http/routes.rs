@@ -13,9 +13,9 @@ mod users;
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
 use super::{
-    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices,
-    history, history_compaction, history_deletion, history_edits, history_import, history_states, history_stats,
-    history_tail, joining, locks, metrics, reload, sessions, sites, status, tags, topics, trace, values,
+    access, backups, clock, cluster, command, console, control, derived, device_metrics, devices, history,
+    history_compaction, history_deletion, history_edits, history_import, history_states, history_stats, history_tail,
+    joining, locks, metrics, reload, sessions, sites, status, tags, topics, trace, values,
 };
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
