@@ -80,11 +80,6 @@ def test_boards(tmp_path):
         drive("boards.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
 
 
-def test_the_editor_of_boards(tmp_path):
-    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
-        drive("boardedit.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
-
-
 def test_a_shift_by_the_keyboard_alone(tmp_path):
     with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
         drive("shift.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
@@ -95,6 +90,11 @@ def test_alarms(start_node, tmp_path):
     broken = SimulatedDevice("zbroken", METER, faults=[{"kind": "no_answer", "at": "3s", "for": "1h"}])
     node = start_node(broken, more='[alarm]\nrules = "alarms.csv"\n')
     drive("alarms.mjs", node.process.said, TIELINE_URL=f"http://{node.http}", MQTT=node.mqtt)
+
+
+def test_the_editor_of_boards(tmp_path):
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        drive("boardedit.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
 
 
 def test_the_worst_of_a_thousand_devices(start_node):
