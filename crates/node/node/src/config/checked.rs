@@ -30,6 +30,7 @@ use std::path::Path;
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
 use tieline_derived::Series;
+use tieline_drawings::{ConsoleConfig, read_console};
 use tieline_history::{Durability, Rule};
 use tieline_net::Trusted;
 use tieline_net::tls::TlsFiles;

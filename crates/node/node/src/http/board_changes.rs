@@ -17,7 +17,7 @@ use serde_json::json;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use tieline_access::Verb;
-use tieline_drawings::{BoardFile, Boards, Change, ChangeError, Condition, Origin};
+use tieline_drawings::{BoardFile, Boards, Change, ChangeError, Origin};
 use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_service::http::parameters::Query;
 use tieline_service::parameters;
