@@ -58,19 +58,19 @@ class Provider(Lines):
 class Guarded(Node):
     """A node with a provider, whose address is known before its configuration is written."""
 
-    def __init__(self, folder, issuer, address=None, timeout="5s"):
+    def __init__(self, folder, issuer, address=None, timeout="5s", more=""):
         for name, role in (("root", "ENGINEER"), ("sec", "SECADM"), ("aud", "SECAUD"), ("anna", "VIEWER")):
             words = ["--users", folder / "users.toml", "--role", role]
             tieline("access", "user", "add", name, *words, input=f"password-{name}\n")
         (folder / "oidc.secret").write_text(SECRET + "\n")
-        self.issuer, self.address, self.timeout = issuer, address, timeout
+        self.issuer, self.address, self.timeout, self.more = issuer, address, timeout, more
         super().__init__(folder)
 
     def start(self, http="127.0.0.1:0", mqtt="127.0.0.1:0"):
         super().start(http, mqtt)
         self.process.stop()
         own = self.address or f"http://{self.http}"
-        self.configure(more=OIDC.format(issuer=self.issuer, address=own, timeout=self.timeout))
+        self.configure(more=OIDC.format(issuer=self.issuer, address=own, timeout=self.timeout) + self.more)
         return super().start(http=self.http)
 
     def as_user(self, name, path, **options):
@@ -258,6 +258,16 @@ def test_one_local_user_is_left_for_emergencies_and_its_login_is_told(node):
     assert node.metric("tieline_identity_break_glass_total") == before + 1
     assert node.audit("break_glass")[0]["who"].endswith(" root")
     assert any("break-glass" in line for line in node.process.errors + node.process.lines)
+
+
+def test_a_login_for_emergencies_is_an_alarm(tmp_path):
+    with misbehaving(lambda _: b"") as issuer, Guarded(tmp_path, issuer, more="[alarm]\n") as node:
+        alarms = lambda: node.as_user("anna", "/v1/alarms").json()["alarms"]
+        assert alarms() == []
+        log_in = lambda password: node.browser().post("/login", data={"user": "root", "password": password}).status_code
+        assert log_in("a wrong one") != 303 and log_in("password-root") == 303
+        alarm = until(alarms, node.process.said)[0]
+        assert (alarm["topic"], alarm["kind"], alarm["group"], alarm["value"]) == ("$SYS/conditions/break_glass", "change", "node", 1)
 
 
 def test_a_cookie_over_tls_is_of_one_host(tmp_path):

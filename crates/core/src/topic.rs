@@ -228,6 +228,12 @@ impl Filter {
         }
     }
 
+    /// The same for what is about topics of all kinds: `#` alone selects those that begin with `$`, too.
+    #[must_use]
+    pub fn matches_all_or(&self, topic: &str) -> bool {
+        self.as_str() == "#" || self.matches(topic)
+    }
+
     /// Whether the filter selects every topic that the other one selects.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {

@@ -67,6 +67,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # The node itself
+//!
+//! [`Condition`] are the conditions of a node that are alarmed by rules of its own ([`Rules::with_conditions`]).
+//!
 //! # Reports
 //!
 //! [`Report`] makes of the rows of a journal the figures that an alarm system is rated by (ISA-18.2).
@@ -76,6 +80,7 @@
 extern crate alloc;
 
 mod alarm;
+mod conditions;
 mod engine;
 mod flood;
 mod matcher;
@@ -88,6 +93,7 @@ mod table;
 mod words;
 
 pub use alarm::{Alarm, AlarmId, By, Change, Event, Flags, Refusal, Service, Shelf, Target};
+pub use conditions::{CONDITIONS, Condition};
 pub use engine::{Alarms, PlaceName};
 pub use record::{Record, RecordError, Saved};
 pub use report::{Figures, Frequent, Measure, REPORT_BEFORE, REPORT_SPAN_MAX, Rating, Report, ReportRow, Responses};

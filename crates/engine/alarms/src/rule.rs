@@ -44,6 +44,8 @@ pub struct Rule {
     pub respond_in: Option<Duration>,
     /// The line of the file.
     pub line: u32,
+    /// Whether it is one of the node's own, and of no file.
+    pub is_built_in: bool,
 }
 
 /// A limit.

@@ -15,6 +15,9 @@
 //! are told again every `repeat`. This ends when the alarm is acknowledged, hidden, or the consequence of another. When it
 //! returns, everybody who was told gets one message more. An alarm that returns before its first step is never heard of.
 //!
+//! That a receiver fails is an alarm like any other, below [`RECEIVER_TOPICS`]. The receiver is not told of it: a step that leads to it
+//! is left out, and the next one is due at once.
+//!
 //! # Floods
 //!
 //! While there is a flood, steps that are due are held, and their receiver gets one summary of all of them; the next
@@ -76,7 +79,7 @@ mod route;
 mod settings;
 
 pub use engine::{End, Notify, Outcome};
-pub use notice::{AlarmName, Holds, Message, MessageKind, Notice, Standing};
+pub use notice::{AlarmName, Holds, Message, MessageKind, Notice, RECEIVER_TOPICS, Standing};
 pub use record::{CourseRecord, EpisodeRecord, Record, RecordError, Saved};
 pub use route::{Choice, Route, RouteError, RouteId, STEPS_MAX, Step};
 pub use settings::{Settings, Stats};

@@ -8,6 +8,9 @@ use tieline_core::{Timestamp, Topic, Value, Words};
 
 use crate::RouteId;
 
+/// Topics that say whether receivers fail are below it, each by the name of its receiver.
+pub const RECEIVER_TOPICS: &str = "$SYS/conditions/receiver/";
+
 /// Which alarm: there is one for each topic and kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AlarmName {
@@ -15,6 +18,13 @@ pub struct AlarmName {
     pub topic: Topic,
     /// The word of its kind.
     pub kind: Arc<str>,
+}
+
+impl AlarmName {
+    /// Whether it says that this receiver fails: it is not told so itself.
+    pub(crate) fn is_about(&self, receiver: &str) -> bool {
+        self.topic.strip_prefix(RECEIVER_TOPICS) == Some(receiver)
+    }
 }
 
 /// Whether an alarm calls somebody.

@@ -114,7 +114,7 @@ impl Route {
         let Choice { filter, severity_min, groups } = &self.choice;
         notice.severity >= *severity_min
             && (groups.is_empty() || groups.contains(&notice.group))
-            && filter.matches(&notice.alarm.topic)
+            && filter.matches_all_or(&notice.alarm.topic)
     }
 
     pub(crate) fn step(&self, at: u16) -> Option<&Step> {

@@ -98,6 +98,40 @@ fn steps_go_on_until_a_person_acknowledges_and_all_who_were_told_hear_the_end() 
 }
 
 #[test]
+fn a_receiver_is_not_told_that_it_fails_itself() {
+    let (own, other) = ("$SYS/conditions/receiver/duty", "$SYS/conditions/receiver/chief");
+    let steps = [("duty", 0), ("chief", 60), ("duty", 90), ("head", 120)];
+    let mut script = Script::new(vec![route("#", 0, &steps, 5, 200)]);
+    script.alarm(own, 1, Standing::Calling).pass(399, Outcome::Delivered);
+    script.check(&[
+        &format!("5 chief raised {own} x1"),
+        &format!("35 head raised {own} x1"),
+        &format!("235 chief repeated {own} x1"),
+        &format!("235 head repeated {own} x1"),
+    ]);
+    script.alarm(own, 1, Standing::Returned).pass(9, Outcome::Delivered);
+    script.check(&[&format!("400 chief resolved {own} x1"), &format!("400 head resolved {own} x1")]);
+    script.alarm(other, 2, Standing::Calling).pass(9, Outcome::Delivered);
+    script.check(&[&format!("415 duty raised {other} x1")]);
+    // Nobody else is there: nobody is told, and nothing goes round.
+    let mut script = Script::new(vec![route("$SYS/#", 0, &[("duty", 0)], 5, 20)]);
+    script.alarm(own, 1, Standing::Calling).pass(399, Outcome::Failed).check(&[]);
+    script.flood(true).pass(99, Outcome::Failed).flood(false).pass(99, Outcome::Failed).check(&[]);
+}
+
+#[test]
+fn a_filter_of_all_topics_takes_alarms_of_the_node_itself() {
+    let check = |filter: &str, topic: &str, expect: bool| {
+        let route = route(filter, 0, &[("duty", 0)], 0, 0);
+        assert_eq!(route.takes(&notice(topic, 1, Standing::Calling)), expect, "{filter} {topic}");
+    };
+    check("#", "$SYS/conditions/disk", true);
+    check("$SYS/#", "$SYS/conditions/disk", true);
+    check("+/#", "$SYS/conditions/disk", false);
+    check("site/#", "$SYS/conditions/disk", false);
+}
+
+#[test]
 fn what_ends_before_its_first_step_is_never_heard_of() {
     for standing in [Standing::Returned, Standing::Consequence, Standing::Hidden, Standing::Acknowledged] {
         let mut script = Script::new(vec![route("#", 0, &[("duty", 0)], 5, 9)]);

@@ -21,7 +21,7 @@ pub use start_error::StartError;
 use crate::access::{Authenticator, CredentialStore, Entrance};
 use crate::broker::http_answer;
 use crate::broker::listeners::{Addresses, Entrances};
-use crate::bus::alarms::{Notifications, places_of};
+use crate::bus::alarms::{Notifications, Outside, places_of};
 use crate::bus::ledger::{LedgerOwner, Opened};
 use crate::bus::ownership::{lanes, unpublished};
 use crate::bus::reload::{FieldShards, KnownDevices, KnownFiles, Reloader, ShardParts};
@@ -104,6 +104,7 @@ impl Node {
         let (listener, http) = listen_http(config)?;
         let derived = start_derived(config.history.enabled.then(|| source.clone()), clock, &bus)?;
         let joining = centre::joining(config, folder, &leading.replication)?;
+        let identities = config.access.oidc.clone().map(|oidc| Arc::new(Identities::new(oidc, clock)));
         let notifications = Notifications::start(&config.notify, folder, (clock, &bus)).map_err(StartError::Notify)?;
         let bind = Binding {
             http_answer: http_answer(http, config.http.tls.is_some()),
@@ -119,7 +120,13 @@ impl Node {
             alarms: config.alarm.clone().map(|alarm| (alarm, places_of(change.table.devices().iter()))),
             notifications: Arc::clone(&notifications),
             pending: (opened, image),
-            wall: wall.clone(),
+            outside: Outside {
+                wall: wall.clone(),
+                certificates: Arc::clone(&certificates),
+                authenticator: authenticator.clone(),
+                sites: Arc::clone(&board),
+                break_glass: identities.as_ref().and_then(|identities| identities.break_glass()),
+            },
             shown: (edge.as_ref().map(EdgeParts::mirrors).unwrap_or_default(), sites.on_bus()),
             sockets: socket_shards(config.node.workers),
             cluster: leading.board.clone(),
@@ -165,7 +172,7 @@ impl Node {
             about: Arc::new(about),
             has_tls: config.http.tls.is_some(),
             entrance: entrance(config, config.http.listen, &authenticator),
-            identities: config.access.oidc.clone().map(|oidc| Arc::new(Identities::new(oidc, clock))),
+            identities,
             logins: Logins::new(clock, config.access.login_idle, config.access.login_max),
             authenticator,
         };

@@ -70,6 +70,12 @@ impl CertificateCache {
         all
     }
 
+    /// Whether files that were renewed could not be read again.
+    #[must_use]
+    pub fn has_unread(&self) -> bool {
+        !self.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// What a person must see to: certificates that have ended or end soon, and files that could not be read again.
     #[must_use]
     pub fn trouble(&self, now: Timestamp) -> Vec<String> {

@@ -54,6 +54,7 @@ pub(super) fn parse(record: &Record<'_>, columns: &[Column], is_strict: bool) ->
         action: cells.text(Column::Action).into(),
         respond_in: cells.time(Column::RespondIn),
         line: record.line,
+        is_built_in: false,
         filter,
     };
     if is_strict {
@@ -82,6 +83,7 @@ fn off(filter: Filter, kind: Kind, line: u32) -> Rule {
         action: "".into(),
         respond_in: None,
         line,
+        is_built_in: false,
     }
 }
 

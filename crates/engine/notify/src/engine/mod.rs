@@ -235,6 +235,7 @@ impl Notify {
         course.due = None;
         let at = course.step;
         match route.step(at).map(|step| Arc::clone(&step.to)) {
+            Some(to) if alarm.is_about(&to) => self.leave_out(now, alarm, id),
             Some(to) if is_flood => self.flood.hold(now.mono, to, (alarm.clone(), id), &self.settings),
             Some(to) => {
                 self.tell(now, alarm, id, &[to], (at, MessageKind::Raised));
@@ -244,7 +245,7 @@ impl Notify {
             None => {
                 course.repeats = course.repeats.saturating_add(1);
                 let receivers: BTreeSet<Arc<str>> = route.steps().iter().map(|step| Arc::clone(&step.to)).collect();
-                let receivers: Vec<_> = receivers.into_iter().collect();
+                let receivers: Vec<_> = receivers.into_iter().filter(|to| !alarm.is_about(to)).collect();
                 self.tell(now, alarm, id, &receivers, (at, MessageKind::Repeated));
                 self.schedule(now, alarm, id);
             }
@@ -257,6 +258,17 @@ impl Notify {
             course.step = course.step.saturating_add(1);
         }
         self.schedule(now, alarm, id);
+    }
+
+    /// A step leads to the receiver that the alarm is about: the next one is due at once.
+    fn leave_out(&mut self, now: Now, alarm: &AlarmName, id: RouteId) {
+        let Some((route, course)) = self.course(alarm, id) else { return };
+        course.step = course.step.saturating_add(1);
+        let pause = if route.step(course.step).is_some() { Some(Duration::ZERO) } else { route.pause(course.step) };
+        if let Some(due) = course.wait(now, pause) {
+            self.deadlines.add(due, (alarm.clone(), id));
+        }
+        self.changed.insert(alarm.clone());
     }
 
     /// What is next on a route becomes due after its pause.

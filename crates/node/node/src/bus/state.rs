@@ -1,7 +1,7 @@
 //! The state of the bus, and what each input does to it.
 
 use super::admission::Admission;
-use super::alarms::{Alarming, Notifying};
+use super::alarms::{Alarming, Conditions, Notifying};
 use super::asks::{Asks, Turns};
 use super::census::Censuses;
 use super::client::Client;
@@ -139,6 +139,8 @@ pub struct Bus {
     pub(super) alarming: Option<Box<Alarming>>,
     /// Who is told of alarms.
     pub(super) notifying: Notifying,
+    /// Conditions of the node itself.
+    pub(super) conditions: Conditions,
     /// Locks of sessions.
     pub(super) locks: Locks<LockAnswerer>,
     /// Threads that have the sockets of clients.
@@ -197,6 +199,7 @@ impl Bus {
             centre_rights: None,
             alarming: None,
             notifying: Notifying::default(),
+            conditions: Conditions::default(),
             locks: Locks::default(),
             sockets: Rc::default(),
             rate: Rate::default(),

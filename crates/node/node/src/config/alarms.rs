@@ -1,10 +1,11 @@
 //! `[alarm]`: which values are alarms.
 
+use super::fabric::CentreConfig;
 use super::parse;
 use super::reader::{Document, Finding, Section};
 use super::settings::{
     ALARM_ALARMS_MAX, ALARM_CHATTER_COUNT, ALARM_CHATTER_TIME, ALARM_FLOOD_IN, ALARM_FLOOD_OUT, ALARM_GATHER,
-    ALARM_OPERATORS, ALARM_RULES_MAX, ALARM_SHELVE_MAX, ALARM_STRICT,
+    ALARM_NODE, ALARM_OPERATORS, ALARM_RULES_MAX, ALARM_SHELVE_MAX, ALARM_STRICT,
 };
 use std::path::Path;
 use tieline_alarms::{Rules, Settings};
@@ -16,11 +17,26 @@ pub struct AlarmConfig {
     pub rules: Rules,
     /// What is adjustable.
     pub settings: Settings,
+    /// Whether conditions of the node itself are alarmed. Their rules are among the others.
+    pub with_conditions: bool,
 }
 
-/// Reads `[alarm]`, and the file of rules, which is found beside `folder`.
-pub fn read_alarm(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<AlarmConfig> {
-    let file = s.required(doc, "rules", "the name of a file of alarm rules, as in \"alarms.csv\"", parse::text);
+/// Reads `[alarm]`, where there is one, and the file of rules, which is found beside `folder`.
+pub fn read_alarm(
+    root: &mut Section<'_>,
+    doc: &mut Document<'_>,
+    folder: &Path,
+    centre: Option<&CentreConfig>,
+) -> Option<AlarmConfig> {
+    if !root.has("alarm") {
+        return None;
+    }
+    let mut s = root.section(doc, "alarm");
+    let with_conditions = ALARM_NODE.read(&mut s, doc);
+    let file = match with_conditions {
+        true => s.optional(doc, "rules", parse::text),
+        false => s.required(doc, "rules", "the name of a file of alarm rules, as in \"alarms.csv\"", parse::text),
+    };
     let (is_strict, rules_max) = (ALARM_STRICT.read(&mut s, doc), ALARM_RULES_MAX.read_size(&mut s, doc));
     let settings = Settings {
         shelve_max: ALARM_SHELVE_MAX.read(&mut s, doc),
@@ -37,9 +53,14 @@ pub fn read_alarm(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> 
         let found = format!("{}, and flood_in is {}", settings.flood_out, settings.flood_in);
         doc.report(s.value_at("flood_out"), &s.key("flood_out"), found, "flood_in at most".to_owned());
     }
-    let rules = file.and_then(|file| read_rules(&s, doc, &folder.join(file), (rules_max, is_strict)));
+    let rules = match file {
+        Some(file) => read_rules(&s, doc, &folder.join(file), (rules_max, is_strict)),
+        None => Some(Rules::default()),
+    };
     s.finish(doc);
-    rules.map(|rules| AlarmConfig { rules, settings })
+    let sites = centre.map(|centre| centre.prefix.as_str());
+    let rules = rules.map(|rules| if with_conditions { rules.with_conditions(sites) } else { rules });
+    rules.map(|rules| AlarmConfig { rules, settings, with_conditions })
 }
 
 /// The rules of a file; none where it is wrong, which has been reported then.
@@ -89,8 +110,13 @@ mod tests {
             assert!(found.contains(words), "{words} is not in:\n{found}");
         }
         write("topic,kind,limit,priority\na/+,high,400,high\n");
-        let alarm = read("[alarm]\nrules='alarms.csv'\nshelve_max='1h'\n").unwrap().alarm.unwrap();
+        let alarm = read("[alarm]\nrules='alarms.csv'\nshelve_max='1h'\nnode=false\n").unwrap().alarm.unwrap();
         assert_eq!((alarm.rules.len(), alarm.settings.shelve_max), (1, Duration::from_secs(3600)));
+        let own = read("[alarm]\n").unwrap().alarm.unwrap().rules;
+        let alarm = read("[alarm]\nrules='alarms.csv'\n").unwrap().alarm.unwrap();
+        assert!(alarm.with_conditions && own.iter().all(|rule| rule.is_built_in), "no file is needed for these");
+        assert_eq!(alarm.rules.len(), 1 + own.len());
+        assert!(read("[alarm]\nnode=false\n").unwrap_err().contains("alarm.rules"), "there would be no rules");
         let found = read("[alarm]\nrules='alarms.csv'\nstrict=true\n").unwrap_err();
         assert!(found.contains("alarms.csv:2"), "{found}");
     }

@@ -234,7 +234,7 @@ pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &P
         history: read_history(root.section(doc, "history"), doc, default.history, folder),
         command: read_command(root.section(doc, "command"), doc),
         control: read_control(root.section(doc, "control"), doc),
-        alarm: if root.has("alarm") { read_alarm(root.section(doc, "alarm"), doc, folder) } else { None },
+        alarm: read_alarm(&mut root, doc, folder, centre.as_ref()),
         console: read_console(root.section(doc, "console"), doc, folder),
         edge,
         fabric,

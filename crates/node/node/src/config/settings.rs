@@ -161,6 +161,8 @@ pub const COMMAND_TIMEOUT: Span = Span::new("timeout", 10_000, 100, 300_000);
 pub const COMMAND_QUEUE_MAX: Count = Count::new("queue_max", 16, 1, 10_000);
 /// `alarm.strict`.
 pub const ALARM_STRICT: Flag = Flag::new("strict", false);
+/// `alarm.node`.
+pub const ALARM_NODE: Flag = Flag::new("node", true);
 /// `alarm.shelve_max`.
 pub const ALARM_SHELVE_MAX: Span = Span::new("shelve_max", 28_800_000, 1000, 2_592_000_000);
 /// `alarm.gather`.

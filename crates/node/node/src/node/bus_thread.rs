@@ -5,7 +5,7 @@ use super::joined::JoinedOnBus;
 use crate::access::{Authenticator, Guard};
 use crate::broker::listeners::{self, Addresses, Entrances};
 use crate::broker::{Broker, STALL};
-use crate::bus::alarms::{AlarmPlaces, Notifications};
+use crate::bus::alarms::{AlarmPlaces, Notifications, Outside};
 use crate::bus::ledger::{LedgerBatches, Opened};
 use crate::bus::reserved::Reserved;
 use crate::bus::{Answer, Bus, Incoming, KeptLimits, Mirror, Receipt};
@@ -13,7 +13,6 @@ use crate::cluster::ClusterBoard;
 use crate::config::{AlarmConfig, MqttConfig, TopicRule};
 use crate::control::Commands;
 use crate::history::Recorder;
-use crate::wall_clock::WallClock;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,7 +45,8 @@ pub(super) struct Binding {
     pub(super) alarms: Option<(AlarmConfig, AlarmPlaces)>,
     pub(super) notifications: Arc<Notifications>,
     pub(super) pending: (Option<Opened>, Image),
-    pub(super) wall: WallClock,
+    /// What it knows of the node besides.
+    pub(super) outside: Outside,
     /// Topics of upstreams, and of sites.
     pub(super) shown: (Vec<Mirror>, JoinedOnBus),
     /// Threads for the sockets of its clients.
@@ -77,15 +77,14 @@ pub(super) fn start_bus(
             entrances,
             authenticator,
             certificates,
-            lanes,
             rules,
             alarms,
             notifications,
+            outside,
             ..
         } = binding;
-        let Binding {
-            views, derived, pending: (opened, image), wall, shown: (mirrors, sites), sockets, cluster, ..
-        } = binding;
+        let Binding { views, derived, pending: (opened, image), shown: (mirrors, sites), sockets, cluster, .. } =
+            binding;
         let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
             Ok(bound) => bound,
             Err(why) => return drop(report.send(Err(StartError::Listen { what: "mqtt", address: listen, why }))),
@@ -109,17 +108,18 @@ pub(super) fn start_bus(
         bus.set_mirrors(mirrors);
         sites.put(&mut bus);
         bus.set_cluster(cluster);
-        bus.set_lanes(lanes);
+        bus.set_lanes(binding.lanes);
         bus.set_rules(rules, config.series_bytes_max);
         // By a clock in doubt no time has passed while the node was not there.
         let now = shard.now();
-        let utc = if wall.doubt().is_some() { image.alive } else { now.utc };
+        let utc = if outside.wall.doubt().is_some() { image.alive } else { now.utc };
         bus.set_reserved(reserved);
         if let Some((alarms, places)) = alarms {
             bus.set_alarms(now, alarms, places);
         }
         bus.restore(Now { utc, ..now }, image, LedgerBatches::new(opened));
         bus.set_notifications(now, notifications);
+        bus.set_outside(outside);
         bus.settle_holders(now);
         bus.set_sockets(&sockets);
         let bus = Rc::new(RefCell::new(bus));

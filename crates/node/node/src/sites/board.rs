@@ -192,6 +192,12 @@ impl SitesBoard {
         lock(&self.centre).clone()
     }
 
+    /// The link of a centre to the servers; none where the node is no centre.
+    #[must_use]
+    pub fn link_of_centre(&self) -> Option<FabricLink> {
+        lock(&self.centre).as_ref().map(|centre| centre.link.clone())
+    }
+
     /// A number that this run of the node has drawn; never 0.
     #[must_use]
     pub fn run(&self) -> u64 {

@@ -113,8 +113,12 @@ pub fn rules(args: &NodeArgs) -> Result<ExitCode> {
 }
 
 fn show_rules(all: &[Json], mut out: &mut dyn Write) -> io::Result<()> {
-    let row =
-        |rule: &Json| ["line", "topic", "kind", "limit", "priority", "group", "text"].map(|name| plain(&rule[name]));
+    // Rules of the node itself are of no file.
+    let of = |rule: &Json, name: &str| match (name, &rule["built_in"]) {
+        ("line", Json::Bool(true)) => String::new(),
+        _ => plain(&rule[name]),
+    };
+    let row = |rule: &Json| ["line", "topic", "kind", "limit", "priority", "group", "text"].map(|name| of(rule, name));
     let head = [
         ("line", Align::Right),
         ("topic", Align::Left),

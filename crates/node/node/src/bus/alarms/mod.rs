@@ -4,6 +4,7 @@
 //! update ─▶ engine ─▶ change ─▶ ledger ── durable ─▶ $alarms/TOPIC/KIND, $alarms-journal, history, notifications
 //!              ▲                   ▲
 //!   presence ──┘        request ───┘ ── durable ──▶ answer
+//! conditions of the node ── value ──▶ as an update
 //! ```
 //!
 //! Nothing is told of a change before it is on the disk, so a restart forgets nothing that was told. Where the disk takes nothing, changes
@@ -12,11 +13,13 @@
 //! Read first: this file, then `changes.rs`.
 
 mod changes;
+mod conditions;
 mod inputs;
 mod kept;
 mod notifications;
 mod requests;
 
+pub use conditions::{Conditions, Outside};
 pub use notifications::{Notifications, Notifying};
 
 use super::state::Bus;
@@ -46,6 +49,8 @@ pub struct Alarming {
     first_waiting: u64,
     /// The time of the last row of the journal.
     last_row: Timestamp,
+    /// Whether conditions of the node itself are alarmed.
+    with_conditions: bool,
 }
 
 #[cfg(test)]
@@ -74,6 +79,7 @@ impl Bus {
             waiting: VecDeque::new(),
             first_waiting: 0,
             last_row: Timestamp::default(),
+            with_conditions: config.with_conditions,
         });
         alarming.place(now);
         self.alarming = Some(alarming);
@@ -83,16 +89,21 @@ impl Bus {
     pub fn replace_alarms(&mut self, now: Now, config: Option<AlarmConfig>, places: AlarmPlaces) {
         match (&mut self.alarming, config) {
             (Some(alarming), Some(config)) => {
+                alarming.with_conditions = config.with_conditions;
                 alarming.engine.set_settings(config.settings);
                 alarming.engine.set_rules(now, config.rules);
             }
-            (Some(alarming), None) => alarming.engine.set_rules(now, Rules::default()),
+            (Some(alarming), None) => {
+                alarming.with_conditions = false;
+                alarming.engine.set_rules(now, Rules::default());
+            }
             (None, Some(config)) => {
                 self.set_alarms(now, config, places);
                 self.walk_alarms();
             }
             (None, None) => {}
         }
+        self.conditions.look_again();
         self.work.notify_one();
     }
 
@@ -141,6 +152,7 @@ impl Bus {
     /// Does what is due of alarms, and takes what has come out.
     pub(super) fn finish_alarms(&mut self, now: Now) {
         self.give_standing(now);
+        self.look_at_conditions(now);
         let Some(alarming) = &mut self.alarming else { return };
         if alarming.engine.timeout().is_some_and(|due| due <= now.mono) {
             alarming.engine.handle_timeout(now);
@@ -158,7 +170,7 @@ impl Bus {
     /// When something is due.
     pub(super) fn alarm_timeout(&self) -> Option<Instant> {
         let due = self.alarming.as_ref().and_then(|alarming| alarming.engine.timeout());
-        [due, self.notifying.timeout()].into_iter().flatten().min()
+        [due, self.notifying.timeout(), self.conditions_timeout()].into_iter().flatten().min()
     }
 
     /// Whether changes wait for the disk.

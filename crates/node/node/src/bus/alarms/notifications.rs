@@ -145,10 +145,14 @@ impl Notifying {
         if self.owed.is_some() {
             return;
         }
-        let Some(desk) = self.to.as_ref().and_then(|to| to.desk()) else { return };
+        let Some(desk) = self.desk() else { return };
         if give(desk).is_err() {
             self.owed = Some(now.mono + AGAIN);
         }
+    }
+
+    pub(super) fn desk(&self) -> Option<&Desk> {
+        self.to.as_ref().and_then(|to| to.desk())
     }
 
     pub(super) fn give_change(&mut self, now: Now, alarm: &Alarm) {

@@ -198,13 +198,12 @@ impl LedgerBatches {
             waiting_bytes = self.waiting_bytes(),
             "the disk of the ledger does not answer: what would have to be kept over a restart is refused until it does"
         );
-        // Sessions live in memory until the disk is back.
-        let (output_holds, others) =
-            std::mem::take(&mut self.pending_acks).into_iter().partition(|(_, p)| p.is_held_output());
+        // Sessions live in memory until the disk is back, and alarms are told.
+        let (released, others): (VecDeque<_>, _) =
+            std::mem::take(&mut self.pending_acks).into_iter().partition(|(_, p)| p.goes_on_without_disk());
         self.pending_acks = others;
-        let output_holds: VecDeque<(u64, PendingAck)> = output_holds;
-        self.pending_ack_bytes -= output_holds.iter().map(|(_, hold_output)| hold_output.bytes()).sum::<usize>();
-        self.released.extend(output_holds.into_iter().map(|(_, hold_output)| (hold_output, false)));
+        self.pending_ack_bytes -= released.iter().map(|(_, ack)| ack.bytes()).sum::<usize>();
+        self.released.extend(released.into_iter().map(|(_, ack)| (ack, false)));
     }
 
     /// Those who need not wait any longer though no news has come, and whether they got what they waited for.
@@ -312,8 +311,9 @@ impl LedgerBatches {
     pub fn ack(&mut self, number: u64, ack: PendingAck) -> Option<(PendingAck, bool)> {
         let is_void = match self.status.state {
             LedgerState::Failing { .. } | LedgerState::Mending => true,
-            // A session lives in memory meanwhile; whatever else was done is written, and may be on the disk already.
-            LedgerState::Off | LedgerState::Good | LedgerState::Hung { .. } => self.hung && ack.is_held_output(),
+            // A session lives in memory meanwhile, and alarms are told; whatever else was done is written, and may be on the
+            // disk already.
+            LedgerState::Off | LedgerState::Good | LedgerState::Hung { .. } => self.hung && ack.goes_on_without_disk(),
         };
         if is_void {
             self.status.refused += 1;

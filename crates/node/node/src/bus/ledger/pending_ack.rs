@@ -43,9 +43,9 @@ pub enum PendingAck {
 }
 
 impl PendingAck {
-    /// Whether it is a connection whose output is held.
-    pub(super) const fn is_held_output(&self) -> bool {
-        matches!(self, Self::HeldOutput { .. })
+    /// Whether it goes on without a disk that hangs: sessions live in memory then, and alarms have to be told.
+    pub(super) const fn goes_on_without_disk(&self) -> bool {
+        matches!(self, Self::HeldOutput { .. } | Self::Alarms { .. })
     }
 
     /// Bytes that wait with it: its own, and those that it holds.

@@ -15,7 +15,11 @@ const TOPICS: [&str; 3] = ["d/0", "d/1", "d/2"];
 const VALUES: [&str; 5] = ["1", "7", "450", "600", r#"{"v":1,"q":"bad"}"#];
 
 pub(super) fn config() -> AlarmConfig {
-    AlarmConfig { rules: Rules::parse(RULES, 100, false).unwrap(), settings: Settings::default() }
+    AlarmConfig {
+        rules: Rules::parse(RULES, 100, false).unwrap(),
+        settings: Settings::default(),
+        with_conditions: false,
+    }
 }
 
 /// The alarms of a bus as the ledger has them.
@@ -173,4 +177,26 @@ fn a_request_is_answered_when_it_is_on_the_disk_and_refused_alone() {
     assert_eq!(reasons, [Some("old_occurrence"), None, Some("denied")]);
     let shown: Vec<_> = world.bus.alarms().map(|alarm| alarm.record.acked_by).collect();
     assert_eq!(shown, [Some("anna".into())]);
+}
+
+#[test]
+fn a_disk_that_hangs_keeps_no_alarm_back() {
+    let mut world = World::new();
+    world.turn();
+    world.hangs = true;
+    world.value("d/0", "450");
+    world.turn();
+    assert!(world.shown().is_empty(), "it waits for the disk");
+    world.pass(Duration::from_millis(5_200));
+    world.turn();
+    assert_eq!(world.shown().into_iter().collect::<Vec<_>>(), [("d/0/high".to_owned(), 1)]);
+    world.value("d/2", "450");
+    world.turn();
+    assert_eq!(world.shown().len(), 2, "it is told at once while the disk hangs");
+    let mut answer = world.act(AlarmAction::Acknowledge, 0).unwrap();
+    world.turn();
+    assert!(answer.try_recv().unwrap().iter().all(|result| result.reason.is_none()));
+    world.hangs = false;
+    world.recover();
+    assert_eq!(replayed(&world.disk).alarms, kept(&world.bus), "the disk has all of it in the end");
 }

@@ -134,7 +134,7 @@ pub async fn journal(authenticated: Authenticated, Query(asked): Query<JournalAs
 impl JournalAsked {
     fn selects(&self, row: &JournalRow) -> bool {
         let is_of = |Word(transition): &Word<Transition>| transition.word() == row.transition;
-        self.filter.matches(&row.topic) && self.transition.as_ref().is_none_or(is_of)
+        self.filter.matches_all_or(&row.topic) && self.transition.as_ref().is_none_or(is_of)
     }
 }
 

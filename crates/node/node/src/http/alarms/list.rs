@@ -149,7 +149,7 @@ impl AlarmsAsked {
             Some(CauseAsked::Of(cause)) => record.cause.as_ref() == Some(cause),
         };
         of_cause
-            && self.filter.matches(&record.id.topic)
+            && self.filter.matches_all_or(&record.id.topic)
             && self.priority.as_ref().is_none_or(|Word(least)| rule.priority <= *least)
             && self.state.as_ref().is_none_or(|States(states)| states.contains(&record.flags.state()))
             && self.group.as_ref().is_none_or(|group| **group == *rule.group)

@@ -119,7 +119,7 @@ pub async fn report(authenticated: Authenticated, Query(asked): Query<ReportAske
     let (caller, filter) = (authorized.caller.clone(), asked.filter.clone());
     let take = move |active: &mut Vec<_>, Alarm { record, .. }: Alarm| {
         let is_old = record.flags.has(Flags::ACTIVE) && record.since < begin;
-        if is_old && filter.matches(&record.id.topic) && caller.may(Verb::Read, &record.id.topic) {
+        if is_old && filter.matches_all_or(&record.id.topic) && caller.may(Verb::Read, &record.id.topic) {
             active.push((record.id, record.since));
         }
     };
@@ -133,7 +133,7 @@ pub async fn report(authenticated: Authenticated, Query(asked): Query<ReportAske
         let mut left = ROWS_MAX;
         each_row(&source, (begin, to), |row| {
             left = left.saturating_sub(1);
-            if filter.matches(&row.topic)
+            if filter.matches_all_or(&row.topic)
                 && may_read(&row.topic)
                 && let Some(row) = read(&row)
             {

@@ -38,8 +38,10 @@ pub struct RuleList {
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "AlarmRule")]
 struct RuleShown {
-    /// The line of the file
+    /// The line of the file; of the node's own rules, a number above all of them
     line: u32,
+    /// Whether it is one of the node's own, for a condition of the node itself
+    built_in: bool,
     /// Topic filter
     topic: String,
     kind: &'static str,
@@ -67,6 +69,7 @@ impl RuleShown {
         let suppression = rule.suppress_when.as_ref();
         Self {
             line: rule.line,
+            built_in: rule.is_built_in,
             topic: rule.filter.to_string(),
             kind: rule.kind.word(),
             limit: limit_of(&rule.limit),

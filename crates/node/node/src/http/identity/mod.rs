@@ -49,7 +49,8 @@ struct Counts {
     faults: [AtomicU64; Fault::WORDS.len()],
     full: AtomicU64,
     ended: AtomicU64,
-    break_glass: AtomicU64,
+    /// Counted by the alarms, too.
+    break_glass: Arc<AtomicU64>,
 }
 
 impl Identities {
@@ -142,6 +143,12 @@ impl Identities {
         if let Some(count) = self.counts.faults.get(at) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How often the break-glass user has logged in; none where there is no such user.
+    #[must_use]
+    pub fn break_glass(&self) -> Option<Arc<AtomicU64>> {
+        self.config.break_glass.is_some().then(|| Arc::clone(&self.counts.break_glass))
     }
 
     /// Counts a login of the break-glass user.
