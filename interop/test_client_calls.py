@@ -157,6 +157,22 @@ def test_a_node_is_operated(start_node, connect, tmp_path):
     refused(call, "fabric_sites", status=409)
 
 
+def test_boards_are_made_and_changed_on_a_condition(start_node, connect):
+    call = connect(start_node().http)
+    text = 'title = "One"\n[[panel]]\nkind = "text"\ntext = "a"\n'
+    assert call("check_board", "one", text)["title"] == "One" and call("boards") == []
+    refused(call, "check_board", "one", "titel = 1\n", status=422)
+    refused(call, "put_board", "one", text, status=412)
+    first = call("put_board", "one", text, if_absent=True)
+    refused(call, "put_board", "one", text, status=412, if_absent=True)
+    second = call("put_board", "one", text.replace("One", "Two"), if_version=first["version"])
+    refused(call, "put_board", "one", text, status=412, if_version=first["version"])
+    assert second["title"] == "Two" and 'title = "Two"' in call("board_file", "one")
+    refused(call, "delete_board", "one", status=412, if_version=first["version"])
+    call("delete_board", "one", if_version=second["version"])
+    refused(call, "board", "one", status=404)
+
+
 def test_a_backup_is_complete_or_there_is_none(start_node, connect, tmp_path):
     node = start_node()
     long = "/".join(["a-name-that-is-long"] * 12)

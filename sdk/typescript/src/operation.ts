@@ -340,6 +340,29 @@ export class Operation extends Field {
     return this.connection.get(`/v1/boards/${quoted(name)}`);
   }
 
+  /** The file of a board, in TOML. */
+  async boardFile(name: string): Promise<string> {
+    return (await this.connection.send("GET", `/v1/boards/${quoted(name)}`, { params: { format: "toml" } })).text();
+  }
+
+  /** The board that a file in TOML would make; `Refused` says what is wrong with it. Nothing is stored. */
+  async checkBoard(name: string, text: string): Promise<BoardShown> {
+    const answer = await this.connection.send("PUT", `/v1/boards/${quoted(name)}`, { params: { check: true }, content: text });
+    return ((await answer.json()) as { board: BoardShown }).board;
+  }
+
+  /** Changes a board to a file in TOML, if it has this version (`*`: any); with `ifAbsent` makes one. */
+  async putBoard(name: string, text: string, options: { ifVersion?: string; ifAbsent?: boolean } = {}): Promise<BoardShown> {
+    const headers = options.ifAbsent === true ? { "If-None-Match": "*" } : match(options.ifVersion);
+    const answer = await this.connection.send("PUT", `/v1/boards/${quoted(name)}`, { content: text, headers });
+    return ((await answer.json()) as { board: BoardShown }).board;
+  }
+
+  /** Removes a board, if it has this version. */
+  async deleteBoard(name: string, options: { ifVersion?: string } = {}): Promise<void> {
+    await this.connection.send("DELETE", `/v1/boards/${quoted(name)}`, { headers: match(options.ifVersion) });
+  }
+
   /** Receivers of notifications, and how they are doing. */
   notifications(): Promise<NotifyShown> {
     return this.connection.get("/v1/notify");
@@ -399,4 +422,8 @@ export class Operation extends Field {
   async confirmClock(time: Moment): Promise<void> {
     await this.connection.change("/v1/clock", { time: moment(time) });
   }
+}
+
+function match(version = "*"): Record<string, string> {
+  return { "If-Match": version === "*" ? version : `"${version}"` };
 }

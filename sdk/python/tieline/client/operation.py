@@ -378,6 +378,26 @@ class Operation(Part):
         """A board with its panels."""
         return await self._connection.get(f"/v1/boards/{quoted(name)}")
 
+    async def board_file(self, name: str) -> str:
+        """The file of a board, in TOML."""
+        return (await self._connection.send("GET", f"/v1/boards/{quoted(name)}", params={"format": "toml"})).text
+
+    async def check_board(self, name: str, text: str) -> BoardShown:
+        """The board that a file in TOML would make; ``Refused`` says what is wrong with it. Nothing is stored."""
+        answer = await self._connection.send("PUT", f"/v1/boards/{quoted(name)}", params={"check": True}, content=text.encode())
+        return answer.json()["board"]
+
+    async def put_board(self, name: str, text: str, *, if_version: str = "*", if_absent: bool = False) -> BoardShown:
+        """Changes a board to a file in TOML, if it has this version (``*``: any); with ``if_absent`` makes one. ``Refused`` with the status 412
+        where the condition is not met."""
+        headers = {"If-None-Match": "*"} if if_absent else _match(if_version)
+        answer = await self._connection.send("PUT", f"/v1/boards/{quoted(name)}", content=text.encode(), headers=headers)
+        return answer.json()["board"]
+
+    async def delete_board(self, name: str, *, if_version: str = "*") -> None:
+        """Removes a board, if it has this version."""
+        await self._connection.send("DELETE", f"/v1/boards/{quoted(name)}", headers=_match(if_version))
+
     async def notifications(self) -> NotifyShown:
         """Receivers of notifications, and how they are doing."""
         return await self._connection.get("/v1/notify")
@@ -425,3 +445,7 @@ class Operation(Part):
     async def confirm_clock(self, time: datetime | str) -> None:
         """Confirms the clock of the node after it was found in doubt; ``time`` is that of the caller."""
         await self._connection.change("/v1/clock", {"time": moment(time)})
+
+
+def _match(version: str) -> dict[str, str]:
+    return {"If-Match": version if version == "*" else f'"{version}"'}

@@ -78,6 +78,22 @@ class Operation(Part):
         """A board with its panels."""
         return self._loop.run(self._node.board(name))
 
+    def board_file(self, name: str) -> str:
+        """The file of a board, in TOML."""
+        return self._loop.run(self._node.board_file(name))
+
+    def check_board(self, name: str, text: str) -> BoardShown:
+        """The board that a file in TOML would make; ``Refused`` says what is wrong with it. Nothing is stored."""
+        return self._loop.run(self._node.check_board(name, text))
+
+    def put_board(self, name: str, text: str, *, if_version: str = "*", if_absent: bool = False) -> BoardShown:
+        """Changes a board to a file in TOML, if it has this version (``*``: any); with ``if_absent`` makes one."""
+        return self._loop.run(self._node.put_board(name, text, if_version=if_version, if_absent=if_absent))
+
+    def delete_board(self, name: str, *, if_version: str = "*") -> None:
+        """Removes a board, if it has this version."""
+        self._loop.run(self._node.delete_board(name, if_version=if_version))
+
     def notifications(self) -> NotifyShown:
         """Receivers of notifications, and how they are doing."""
         return self._loop.run(self._node.notifications())
