@@ -1,7 +1,8 @@
 // Makes the scripts of the build smaller once more, and leaves each file beside itself as `.br` and `.gz`: the node sends what
-// the browser takes.
+// the browser takes. Of the scripts of other languages than English only the packed ones stay: the node unpacks them where a client
+// takes nothing packed.
 
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { minify } from 'terser';
@@ -32,4 +33,5 @@ for (const name of readdirSync(DIST, { recursive: true })) {
   if (plain.length < PACKED_BYTES_MIN) continue;
   writeFileSync(`${DIST}${name}.br`, brotliCompressSync(plain, { params: BROTLI }));
   writeFileSync(`${DIST}${name}.gz`, gzipSync(plain, { level: 9 }));
+  if (/^assets\/\w+\/.*\.js$/.test(name)) rmSync(`${DIST}${name}`);
 }

@@ -80,6 +80,11 @@ def test_boards(tmp_path):
         drive("boards.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
 
 
+def test_languages(tmp_path):
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        drive("langs.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
+
+
 def test_a_shift_by_the_keyboard_alone(tmp_path):
     with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
         drive("shift.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")

@@ -9,10 +9,9 @@ import Edits from './ui/Edits.svelte';
 import events from './ui/Events.svelte';
 import Find from './ui/Find.svelte';
 import Held from './ui/Held.svelte';
-import Keys from './ui/Keys.svelte';
 import trends from './ui/Trends.svelte';
 
 export { AlarmList } from './lib/alarmlist.svelte';
 
 /** Views by their names in the address, and other parts. */
-export const parts: Record<string, Component<any>> = { AlarmBanner, alarms, Audit, Busiest, Edits, events, Find, Held, Keys, trends };
+export const parts: Record<string, Component<any>> = { AlarmBanner, alarms, Audit, Busiest, Edits, events, Find, Held, trends };

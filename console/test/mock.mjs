@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { build, valueAt } from './substation.mjs';
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
@@ -444,7 +445,9 @@ function read(node, path, query) {
 async function file(path, res) {
   const name = path === '/' ? 'index.html' : path.slice(1);
   try {
-    const body = await readFile(join(DIST, name.replaceAll('..', '')));
+    const from = join(DIST, name.replaceAll('..', ''));
+    // Of other languages than English there are packed scripts only.
+    const body = await readFile(from).catch(async () => gunzipSync(await readFile(`${from}.gz`)));
     res.writeHead(200, { 'content-type': TYPES[extname(name)] ?? 'application/octet-stream', 'content-security-policy': "default-src 'self'" });
     res.end(body);
   } catch {

@@ -9,7 +9,9 @@ const FIRST_VIEW_BYTES_MAX = 52_000;
 /** What all files of the console may weigh as they are sent. */
 const ALL_BYTES_MAX = 100_000;
 /** Besides, what is read only where it is looked at: files of their own, with limits of their own. */
-const APART_BYTES_MAX = { Boards: 7_000, BoardEdit: 6_000, DiagramBox: 5_000, Diagrams: 4_000, Guide: 4_000, Marks: 2_000, Reservations: 4_000, Sessions: 3_000, Sites: 4_000, sites: 2_000, Users: 6_000 };
+const APART_BYTES_MAX = { Boards: 7_000, BoardEdit: 6_000, DiagramBox: 5_000, Diagrams: 4_000, Guide: 4_000, Keys: 2_000, Marks: 2_000, Reservations: 4_000, Sessions: 3_000, Sites: 4_000, sites: 2_000, Users: 6_000 };
+/** The same of each other language, whose texts are longer. */
+const TRANSLATED_BYTES_MAX = { first: 55_000, all: 104_000 };
 const EXPECTED = /Failed to load resource|ERR_/;
 
 export async function trouble(run, base) {
@@ -227,7 +229,9 @@ export async function trouble(run, base) {
   await run.test('the page is small', () => {
     const folder = new URL('../dist/', import.meta.url);
     // The documentation is not part of the console.
-    const names = readdirSync(folder, { recursive: true }).filter((name) => /\.\w+$/.test(name) && !name.startsWith('docs/'));
+    const files = readdirSync(folder, { recursive: true }).filter((name) => /\.\w+$/.test(name) && !name.startsWith('docs/'));
+    const languageOf = (name) => /^assets\/(\w+)\//.exec(name)?.[1];
+    const names = files.filter((name) => !languageOf(name));
     const size = (name) => readFileSync(new URL(name, folder)).length;
     const plain = names.filter((name) => !/\.(br|gz)$/.test(name));
     // What a browser is sent: the packed file where there is one.
@@ -242,6 +246,17 @@ export async function trouble(run, base) {
       const bytes = sum(isOf(part));
       assert(bytes > 0 && bytes <= most, `${bytes} bytes of ${part}`);
       console.log(`        ${bytes} bytes of ${part}`);
+    }
+    const languages = [...new Set(files.map(languageOf).filter(Boolean))];
+    assert(languages.length === 3, `languages: ${languages}`);
+    const shared = plain.filter((name) => !name.endsWith('.js') || isOf('boot')(name)).reduce((bytes, name) => bytes + sent[plain.indexOf(name)], 0);
+    for (const language of languages) {
+      const own = files.filter((name) => languageOf(name) === language);
+      assert(own.every((name) => /\.js\.(br|gz)$/.test(name)), `${language} has unpacked scripts`);
+      const whole = shared + own.filter((name) => name.endsWith('.br') && !Object.keys(APART_BYTES_MAX).some((part) => isOf(part)(name))).reduce((bytes, name) => bytes + size(name), 0);
+      const begin = size(own.find((name) => /index-.*\.js\.gz$/.test(name)));
+      assert(begin <= TRANSLATED_BYTES_MAX.first && whole <= TRANSLATED_BYTES_MAX.all, `${language}: ${begin} bytes first, ${whole} in all`);
+      console.log(`        ${whole} bytes in all of ${language}, ${begin} first`);
     }
   });
   await large(run);

@@ -42,7 +42,7 @@ export type ChangeKind = 'add' | 'roles' | 'password' | 'disable' | 'enable' | '
 
 /** Whether a user may do something, as a sentence. */
 export function whyText({ user, topic, right, reach, conclusion }: Why): string {
-  const may = { all: 'may', some: 'may in part', nothing: 'may not' }[reach];
+  const may = { all: t('may'), some: t('may in part'), nothing: t('may not') }[reach];
   return `${user} ${may} ${right} ${topic}: ${conclusion}.`;
 }
 

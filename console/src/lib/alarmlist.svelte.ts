@@ -60,7 +60,7 @@ export class AlarmList {
 
   private put(alarm: Alarm): void {
     const key = keyOf(alarm);
-    if (alarm.priority === 'critical' && isNew(alarm) && alarm.since > this.began && this.known.get(key)?.seq !== alarm.seq) this.said = `Critical alarm: ${alarm.topic} ${alarm.text}`;
+    if (alarm.priority === 'critical' && isNew(alarm) && alarm.since > this.began && this.known.get(key)?.seq !== alarm.seq) this.said = t('Critical alarm: {topic} {text}', { topic: alarm.topic, text: alarm.text });
     this.heard?.add(key);
     this.known.set(key, alarm);
     this.wantFrame();

@@ -78,7 +78,6 @@ export const keyOf = ({ topic, kind }: { topic: string; kind: string }) => `${to
 export const isAside = ({ state }: Alarm) => ASIDE.includes(state);
 /** Whether a person has yet to acknowledge it. */
 export const isNew = (alarm: Alarm) => !alarm.acked && !isAside(alarm);
-export const words = (word: string) => word.replaceAll('_', ' ');
 
 const MARGIN_MS = 900_000;
 /** The trend of an alarm, from before it began. */

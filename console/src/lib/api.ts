@@ -366,7 +366,7 @@ async function reach(target: string, init: RequestInit): Promise<Response> {
     return response;
   } catch (cause) {
     const late = cause instanceof DOMException && cause.name === 'TimeoutError';
-    throw new ApiError(0, late ? 'the node did not answer in time' : 'the node cannot be reached');
+    throw new ApiError(0, late ? t('the node did not answer in time') : t('the node cannot be reached'));
   }
 }
 
@@ -374,9 +374,9 @@ async function reach(target: string, init: RequestInit): Promise<Response> {
 export async function problem(response: Response): Promise<string> {
   try {
     const body = (await response.json()) as { title?: string; detail?: string };
-    return body.detail ?? body.title ?? `the node answered HTTP ${response.status}`;
+    return body.detail ?? body.title ?? t('the node answered HTTP {status}', { status: response.status });
   } catch {
-    return `the node answered HTTP ${response.status}`;
+    return t('the node answered HTTP {status}', { status: response.status });
   }
 }
 
@@ -474,7 +474,7 @@ export const api = {
     try {
       body = (await response.json()) as typeof body;
     } catch {
-      throw new ApiError(response.status, `the node answered HTTP ${response.status} without a result`);
+      throw new ApiError(response.status, t('the node answered HTTP {status} without a result', { status: response.status }));
     }
     if (response.ok && body.status === 'success') return { ...body, status: 'success' };
     if (body.status === 'unknown') return { ...body, status: 'unknown' };

@@ -4,6 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { shifted, zoneText } from './format';
 import type { Series, Span } from './history';
+import { dayText, decimal } from './locale';
 import { Plot } from './plot';
 
 export interface ChartData {
@@ -73,7 +74,7 @@ export class Chart extends Plot<ChartData> {
       axes: [
         { ...axis, grid: { stroke: color('--line'), width: 1 }, size: 44, space: 66, values: timeLabels },
         bool
-          ? { ...axis, grid: { show: false }, size: 40, splits: () => [0, 1], values: () => ['off', 'on'] }
+          ? { ...axis, grid: { show: false }, size: 40, splits: () => [0, 1], values: () => [t('off'), t('on')] }
           : { ...axis, grid: { stroke: color('--line'), width: 1 }, size: widthOfLabels },
       ],
       series: [
@@ -135,9 +136,9 @@ export function timeLabels(_plot: uPlot, splits: number[], _axis: number, _space
   return splits.map((ms) => {
     const text = shifted(ms).toISOString();
     const before = day;
-    day = text.slice(0, 10);
-    if (step >= 86_400_000) return day.slice(5);
-    const clock = step < 1_000 ? text.slice(11, 23) : text.slice(11, step < 60_000 ? 19 : 16);
+    day = dayText(shifted(ms));
+    if (step >= 86_400_000) return LANG === 'en' ? day.slice(5) : day.replace(/\W?\d{4}\W?/, '');
+    const clock = step < 1_000 ? decimal(text.slice(11, 23)) : text.slice(11, step < 60_000 ? 19 : 16);
     return day === before ? clock : `${clock}\n${day}`;
   });
 }

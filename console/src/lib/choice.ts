@@ -14,9 +14,9 @@ export function readChoice(text: string, meta: Pick<PointMeta, 'kind' | 'min' | 
   const trimmed = text.trim().replace(',', '.').replace('−', '-');
   if (trimmed === '') return { value: null, error: null };
   const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed) : NaN;
-  if (!Number.isFinite(value)) return { value: null, error: 'not a number' };
-  if (meta.kind === 'int' && !Number.isInteger(value)) return { value: null, error: 'a whole number is expected' };
-  if (typeof meta.min === 'number' && value < meta.min) return { value: null, error: `below the minimum of ${meta.min}` };
-  if (typeof meta.max === 'number' && value > meta.max) return { value: null, error: `above the maximum of ${meta.max}` };
+  if (!Number.isFinite(value)) return { value: null, error: t('not a number') };
+  if (meta.kind === 'int' && !Number.isInteger(value)) return { value: null, error: t('a whole number is expected') };
+  if (typeof meta.min === 'number' && value < meta.min) return { value: null, error: t('below the minimum of {limit}', { limit: meta.min }) };
+  if (typeof meta.max === 'number' && value > meta.max) return { value: null, error: t('above the maximum of {limit}', { limit: meta.max }) };
   return { value, error: null };
 }

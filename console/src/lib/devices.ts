@@ -2,23 +2,14 @@
 
 import type { Device, DeviceState, TopicUpdate } from './api';
 
-export const STATE_WORDS: Record<DeviceState, string> = {
-  online: 'online',
-  connecting: 'connecting',
-  slow: 'slow',
-  away: 'away',
-  garbage: 'garbage',
-  restarting: 'restarting',
-};
-
 /** What a state means, for the tooltip and the panel. */
 export const STATE_HELP: Record<DeviceState, string> = {
-  online: 'answers as it should',
-  connecting: 'the connection is being made',
-  slow: 'answers, but later than its polls are due',
-  away: 'cannot be reached; its points are bad',
-  garbage: 'sends bytes that are not its protocol',
-  restarting: 'said that it restarted; its points are being read again',
+  online: t('answers as it should'),
+  connecting: t('the connection is being made'),
+  slow: t('answers, but later than its polls are due'),
+  away: t('cannot be reached; its points are bad'),
+  garbage: t('sends bytes that are not its protocol'),
+  restarting: t('said that it restarted; its points are being read again'),
 };
 
 export type Severity = 'good' | 'warn' | 'bad';

@@ -1,5 +1,6 @@
 // A single-line diagram in the page: only what draws is taken from its file, and its elements are bound to topics and to the network.
 
+import { words } from './words';
 import { type Network, type Position, type State, states } from './topology';
 
 const SVG = 'http://www.w3.org/2000/svg';
@@ -48,7 +49,7 @@ function copy(from: Element): SVGElement {
 /** The drawing of a file, without anything that does more than draw. */
 export function sanitized(text: string): SVGSVGElement {
   const root = new DOMParser().parseFromString(text, 'image/svg+xml').documentElement;
-  if (root.namespaceURI !== SVG || root.localName !== 'svg') throw new Error('the file is no SVG');
+  if (root.namespaceURI !== SVG || root.localName !== 'svg') throw new Error(t('the file is no SVG'));
   const svg = copy(root) as SVGSVGElement;
   const [width, height] = ['width', 'height'].map((name) => parseFloat(svg.getAttribute(name) ?? ''));
   if (!svg.hasAttribute('viewBox') && width! > 0 && height! > 0) svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
@@ -135,12 +136,12 @@ export class Bindings {
     one.shown = shown;
     const { element, topic, isSwitch } = one;
     element.dataset.quality = fresh ? quality : 'old';
-    const sign = fresh ? ({ uncertain: '▲ ', bad: '■ ' }[quality] ?? '') : 'was ';
+    const sign = fresh ? ({ uncertain: '▲ ', bad: '■ ' }[quality] ?? '') : t('was ');
     if (isSwitch) {
       element.dataset.position = position;
       for (const part of element.querySelectorAll<SVGElement>('[data-when]')) part.setAttribute('display', part.dataset.when === position ? 'inline' : 'none');
     } else if (element instanceof SVGTextElement) element.textContent = sign + text;
-    const urgent = alarm ? `, ${alarm.isNew ? 'unacknowledged ' : ''}${alarm.priority} alarm` : '';
+    const urgent = alarm ? `, ${alarm.isNew ? t('unacknowledged {priority} alarm', { priority: words(alarm.priority) }) : t('{priority} alarm', { priority: words(alarm.priority) })}` : '';
     element.setAttribute('aria-label', `${topic}: ${isSwitch ? position : sign + text}${quality === 'bad' || quality === 'uncertain' ? `, ${quality}` : ''}${urgent}`);
     this.markAlarm(one, alarm);
   }

@@ -2,6 +2,8 @@
 
 import type { EditGiven, EditKind, HistoryEdit } from './api';
 import { shifted, valueText, zoneText } from './format';
+import { decimal, typed } from './locale';
+import { words } from './words';
 
 interface Kind {
   kind: EditKind;
@@ -16,11 +18,11 @@ interface Kind {
 
 const none = { instant: false, value: false, quality: false, text: false };
 export const KINDS: Kind[] = [
-  { ...none, kind: 'annotation', label: 'Annotate', effect: 'A text is shown with the values of this time.', instant: true, text: true },
-  { ...none, kind: 'value', label: 'Change values', effect: 'All values from the start until before the end become this one.', value: true, quality: true },
-  { ...none, kind: 'quality', label: 'Change quality', effect: 'All values from the start until before the end have this quality.', quality: true },
-  { ...none, kind: 'exclude', label: 'Exclude values', effect: 'The values from the start until before the end are left out.' },
-  { ...none, kind: 'insert', label: 'Insert a value', effect: 'One more value is shown.', instant: true, value: true, quality: true },
+  { ...none, kind: 'annotation', label: t('Annotate'), effect: t('A text is shown with the values of this time.'), instant: true, text: true },
+  { ...none, kind: 'value', label: t('Change values'), effect: t('All values from the start until before the end become this one.'), value: true, quality: true },
+  { ...none, kind: 'quality', label: t('Change quality'), effect: t('All values from the start until before the end have this quality.'), quality: true },
+  { ...none, kind: 'exclude', label: t('Exclude values'), effect: t('The values from the start until before the end are left out.') },
+  { ...none, kind: 'insert', label: t('Insert a value'), effect: t('One more value is shown.'), instant: true, value: true, quality: true },
 ];
 
 /** An instant as the node reads it. */
@@ -38,10 +40,10 @@ export function edited(topic: string, kind: EditKind, field: (name: string) => s
     const text = field(name);
     if (!text) continue;
     const ms = Date.parse(text.replace(' ', 'T'));
-    if (Number.isNaN(ms)) return `${name} is '${text}', expected a time like 2026-11-27T08:00:00Z`;
+    if (Number.isNaN(ms)) return t('{name} is \'{text}\', expected a time like 2026-11-27T08:00:00Z', { name, text });
     given[name] = instantText(ms);
   }
-  if (given.from && given.to && given.from >= given.to) return 'the range must end after it begins';
+  if (given.from && given.to && given.from >= given.to) return t('the range must end after it begins');
   if (field('v')) given.v = valueOf(field('v'));
   if (field('q')) given.q = field('q');
   if (field('text')) given.text = field('text');
@@ -51,8 +53,9 @@ export function edited(topic: string, kind: EditKind, field: (name: string) => s
 /** Numbers, states and null are meant as such; all else is a text. */
 function valueOf(text: string): unknown {
   if (/^(on|off)$/i.test(text)) return text.toLowerCase() === 'on';
+  if (LANG !== 'en' && [t('on'), t('off')].includes(text)) return text === t('on');
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(typed(text));
     return typeof value === 'object' && value !== null ? text : value;
   } catch {
     return text;
@@ -62,17 +65,17 @@ function valueOf(text: string): unknown {
 /** What an edit does, in words. */
 export function editText({ kind, v, q, text, erased }: HistoryEdit, unit: string): string {
   const number = typeof v === 'number';
-  const value = erased ? '(erased)' : number ? `${v}${unit && ` ${unit}`}` : valueText(v);
+  const value = erased ? t('(erased)') : number ? `${decimal(String(v))}${unit && ` ${unit}`}` : valueText(v);
   switch (kind) {
     case 'value':
-      return `→ ${value}${q ? `, ${q}` : ''}`;
+      return `→ ${value}${q ? `, ${words(q)}` : ''}`;
     case 'insert':
-      return `+ ${value}${q ? `, ${q}` : ''}`;
+      return `+ ${value}${q ? `, ${words(q)}` : ''}`;
     case 'quality':
-      return `quality ${q}`;
+      return t('quality {quality}', { quality: words(q ?? '') });
     case 'exclude':
-      return 'left out';
+      return t('left out');
     case 'annotation':
-      return erased ? '(erased)' : (text ?? '');
+      return erased ? t('(erased)') : (text ?? '');
   }
 }

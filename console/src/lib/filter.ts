@@ -2,13 +2,13 @@
 
 /** Why a text is not an MQTT filter (MQTT 5.0 section 4.7), or null when it is one. */
 export function filterError(filter: string): string | null {
-  if (filter === '') return 'a filter is empty';
+  if (filter === '') return t('a filter is empty');
   const levels = filter.split('/');
   for (const [i, level] of levels.entries()) {
     if (level.includes('#') && (level !== '#' || i !== levels.length - 1)) {
-      return '# must be the whole last level, as in site/#';
+      return t('# must be the whole last level, as in site/#');
     }
-    if (level.includes('+') && level !== '+') return '+ must be a whole level, as in site/+/state';
+    if (level.includes('+') && level !== '+') return t('+ must be a whole level, as in site/+/state');
   }
   return null;
 }

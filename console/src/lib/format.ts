@@ -1,5 +1,8 @@
 // How values, ages, times and rates read.
 
+import { dayText, decimal } from './locale';
+import { words } from './words';
+
 let utc = false;
 
 /** Chooses the zone in which times are shown. */
@@ -14,19 +17,19 @@ export function numberText(x: number, fraction: boolean): string {
   if (!Number.isFinite(x)) return String(x);
   if (Number.isInteger(x) && !fraction) return String(x);
   const size = Math.abs(x);
-  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return x.toExponential(3);
+  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return decimal(x.toExponential(3));
   const whole = Math.max(1, Math.floor(Math.log10(Math.max(size, 1))) + 1);
   const text = x.toFixed(Math.min(3, Math.max(0, 6 - whole)));
-  return text.replace(/^-(0(\.0+)?)$/, '$1');
+  return decimal(text.replace(/^-(0(\.0+)?)$/, '$1'));
 }
 
 /** The double-bit states of IEEE 1815, by code. */
-const DOUBLE_BIT = ['intermediate', 'off', 'on', 'indeterminate'];
+const DOUBLE_BIT = [t('intermediate'), t('off'), t('on'), t('indeterminate')];
 
 /** A value as text on one line. `type` is the point's type, where it is a configured point. */
 export function valueText(v: unknown, fraction = false, type = ''): string {
   if (v === null || v === undefined) return '–';
-  if (typeof v === 'boolean') return v ? 'on' : 'off';
+  if (typeof v === 'boolean') return v ? t('on') : t('off');
   if (typeof v === 'number') {
     const state = type.startsWith('double') ? DOUBLE_BIT[v] : undefined;
     return state ?? numberText(v, fraction);
@@ -38,7 +41,7 @@ export function valueText(v: unknown, fraction = false, type = ''): string {
 
 /** A point's type in words: `binary-output` is a binary output. */
 export function typeText(type: string): string {
-  return type.replace(/[_-]/g, ' ');
+  return LANG === 'en' ? type.replace(/[_-]/g, ' ') : words(type.replaceAll('-', '_'));
 }
 
 /** What stands for a value that is too long for a row: the number of its members. */
@@ -68,16 +71,16 @@ export function ageText(ms: number): string {
 /** A rate in 1/s, or in 1/min when slow; empty when nothing comes. */
 export function rateText(perSecond: number): string {
   if (perSecond >= 9.95) return `${Math.round(perSecond)}/s`;
-  if (perSecond >= 0.095) return `${perSecond.toFixed(1)}/s`;
+  if (perSecond >= 0.095) return `${decimal(perSecond.toFixed(1))}/s`;
   return perSecond >= 0.008 ? `${Math.round(perSecond * 60)}/min` : '';
 }
 
 /** A count in at most five characters: 999, 12.3k, 4.56M. */
 export function countText(n: number): string {
   if (n < 10_000) return String(Math.round(n));
-  if (n < 1e6) return `${(n / 1e3).toFixed(n < 1e5 ? 1 : 0)}k`;
-  if (n < 1e9) return `${(n / 1e6).toFixed(n < 1e8 ? 1 : 0)}M`;
-  return `${(n / 1e9).toFixed(1)}G`;
+  if (n < 1e6) return decimal(`${(n / 1e3).toFixed(n < 1e5 ? 1 : 0)}k`);
+  if (n < 1e9) return decimal(`${(n / 1e6).toFixed(n < 1e8 ? 1 : 0)}M`);
+  return decimal(`${(n / 1e9).toFixed(1)}G`);
 }
 
 /** Bytes in at most seven characters: 999 B, 12.3 KiB, 4.6 MiB. */
@@ -86,21 +89,20 @@ export function bytesText(n: number): string {
   let [value, unit] = [n, 0];
   // What would be shown as 1024.0 is shown in the next unit.
   while (value >= 1023.95 && unit + 1 < units.length) [value, unit] = [value / 1024, unit + 1];
-  return `${unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+  return `${unit === 0 ? Math.round(value) : decimal(value.toFixed(1))} ${units[unit]}`;
 }
 
 /** 09:36:00.123 in the chosen zone, or without the milliseconds. */
 export function clockText(ms: number, millis = false): string {
   const d = shifted(ms);
   const text = `${pad(d.getUTCHours())}:${pad(d.getUTCMinutes())}:${pad(d.getUTCSeconds())}`;
-  return millis ? `${text}.${pad(d.getUTCMilliseconds(), 3)}` : text;
+  return millis ? text + decimal(`.${pad(d.getUTCMilliseconds(), 3)}`) : text;
 }
 
-/** 2026-11-20 09:36:00 with the zone's name. */
+/** 2026-11-20 09:36:00 with the zone's name; in other languages than English the day as they write it. */
 export function timeText(ms: number, millis = false): string {
   const d = shifted(ms);
-  const day = `${d.getUTCFullYear()}-${pad(d.getUTCMonth() + 1)}-${pad(d.getUTCDate())}`;
-  return `${day} ${clockText(ms, millis)} ${zoneText(ms)}`;
+  return `${dayText(d)} ${clockText(ms, millis)} ${zoneText(ms)}`;
 }
 
 /** UTC, or the browser's offset as +01:00. */
@@ -120,7 +122,7 @@ export function shifted(ms: number): Date {
 export function statText(key: string, value: number): { label: string; text: string } {
   const unit = /_(ms|us|s|bytes)$/.exec(key)?.[1];
   const label = (unit ? key.slice(0, -unit.length - 1) : key).replace(/[_.]/g, ' ');
-  if (unit === 'ms') return { label, text: `${value < 100 && !Number.isInteger(value) ? value.toFixed(1) : countText(value)} ms` };
+  if (unit === 'ms') return { label, text: `${value < 100 && !Number.isInteger(value) ? decimal(value.toFixed(1)) : countText(value)} ms` };
   if (unit === 'us') return { label, text: `${countText(value)} µs` };
   if (unit === 's') return { label, text: ageText(value * 1000) };
   if (unit === 'bytes') return { label, text: `${countText(value)}B` };

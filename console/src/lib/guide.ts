@@ -3,6 +3,7 @@
 import type { Counts, Me, Status } from './api';
 import { countText } from './format';
 import type { Snippet } from './snippets';
+import { words } from './words';
 
 /** What the node says; null where it has not said it, or not lately. */
 export interface Known {
@@ -19,7 +20,9 @@ export interface Known {
 }
 
 export interface Step {
+  /** Its name in attributes. */
   name: string;
+  label: string;
   state: 'done' | 'open' | 'unknown';
   /** What the node says. */
   said: string;
@@ -48,19 +51,19 @@ export function demoCommand({ http, mqtt }: Pick<Status, 'http' | 'mqtt'>): stri
 
 /** The ways to the first data: a title, the page that tells more, and commands to copy. */
 export const ways = (status: Pick<Status, 'http' | 'mqtt'>, at: Known['page']): { title: string; page: string; note: string; list: Snippet[] }[] => [
-  { title: 'Try the demonstration', page: 'getting-started', note: 'A substation with two feeders, beside this node.', list: [{ label: 'run', text: demoCommand(status) }] },
+  { title: t('Try the demonstration'), page: 'getting-started', note: t('A substation with two feeders, beside this node.'), list: [{ label: t('run'), text: demoCommand(status) }] },
   {
-    title: 'Add a device', page: 'discover', note: 'Nothing is written to devices. Put what is found into the configuration of this node, with your network in place of 10.1.2.0/24.',
+    title: t('Add a device'), page: 'discover', note: t('Nothing is written to devices. Put what is found into the configuration of this node, with your network in place of 10.1.2.0/24.'),
     list: [
       ...['DNP3', 'Modbus', 'SunSpec', 'BACnet'].map((label) => ({ label, text: `tieline discover ${label.toLowerCase()} 10.1.2.0/24 --out proposed` })),
-      { label: 'check', text: 'tieline config check proposed/devices.toml' },
-      { label: 'then', text: `tieline reload${httpOption(at)}` },
+      { label: t('check'), text: 'tieline config check proposed/devices.toml' },
+      { label: t('then'), text: `tieline reload${httpOption(at)}` },
     ],
   },
   {
-    title: 'Import', page: 'volttron', note: 'A device profile of DNP3, or the configuration of a VOLTTRON platform; a point list of your own is a CSV file.',
+    title: t('Import'), page: 'volttron', note: t('A device profile of DNP3, or the configuration of a VOLTTRON platform; a point list of your own is a CSV file.'),
     list: [
-      { label: 'profile', text: 'tieline dnp3 profile read device.xml --name relay1' },
+      { label: t('profile'), text: 'tieline dnp3 profile read device.xml --name relay1' },
       { label: 'CSV', text: 'tieline dnp3 profile read device.xml --as points > relay1.csv' },
       { label: 'VOLTTRON', text: 'tieline import volttron ~/.volttron --out plant' },
     ],
@@ -70,7 +73,7 @@ export const ways = (status: Pick<Status, 'http' | 'mqtt'>, at: Known['page']): 
 const judged = (known: boolean, done: boolean): Step['state'] => (!known ? 'unknown' : done ? 'done' : 'open');
 
 /** A centre needs no devices of its own. */
-const siteUp = ({ sites, away }: NonNullable<Status['centre']>): Step => ({ name: 'A site is up', state: judged(true, sites > away), said: `${countText(sites - away)} of ${countText(sites)}`, page: 'sites' });
+const siteUp = ({ sites, away }: NonNullable<Status['centre']>): Step => ({ name: 'A site is up', label: t('A site is up'), state: judged(true, sites > away), said: t('{some} of {all}', { some: countText(sites - away), all: countText(sites) }), page: 'sites' });
 
 /** The steps to a node in service. What the node does not say is not known, never done. */
 export function steps(known: Known): Step[] {
@@ -80,19 +83,19 @@ export function steps(known: Known): Step[] {
   const history = status?.history.state;
   const http = httpOption(page);
   return [
-    total === 0 && status?.centre ? siteUp(status.centre) : { name: 'A device is online', state: judged(status !== null, online > 0), said: total === 0 ? 'no device is configured' : `${countText(online)} of ${countText(total)}`, page: 'devices' },
-    { name: 'All values are good', state: judged(counts !== null, counts !== null && counts.total > 0 && doubtful === 0), said: counts?.total === 0 ? 'no value yet' : `${countText(doubtful)} uncertain or bad`, page: 'troubleshooting' },
-    { name: 'History is recording', state: judged(history !== undefined, history === 'ok'), said: history === undefined || history === 'ok' ? '' : history.replaceAll('_', ' '), page: 'history' },
-    { name: 'Alarm rules', state: judged(alarms !== null, alarms === true), said: alarms ? 'there are some' : 'none', page: 'alarms', command: alarms === false ? 'tieline rules check alarms.csv' : undefined },
+    total === 0 && status?.centre ? siteUp(status.centre) : { name: 'A device is online', label: t('A device is online'), state: judged(status !== null, online > 0), said: total === 0 ? t('no device is configured') : t('{some} of {all}', { some: countText(online), all: countText(total) }), page: 'devices' },
+    { name: 'All values are good', label: t('All values are good'), state: judged(counts !== null, counts !== null && counts.total > 0 && doubtful === 0), said: counts?.total === 0 ? t('no value yet') : t('{n} uncertain or bad', { n: countText(doubtful) }), page: 'troubleshooting' },
+    { name: 'History is recording', label: t('History is recording'), state: judged(history !== undefined, history === 'ok'), said: history === undefined || history === 'ok' ? '' : words(history), page: 'history' },
+    { name: 'Alarm rules', label: t('Alarm rules'), state: judged(alarms !== null, alarms === true), said: alarms ? t('there are some') : t('none'), page: 'alarms', command: alarms === false ? 'tieline rules check alarms.csv' : undefined },
     // Others than administrators are not told how many users there are; without access control there is none.
     {
-      name: 'A second user', state: me?.user === null ? 'open' : judged(users !== null, users !== null && users > 1), page: 'access',
-      said: me?.user === null ? 'the node asks nobody who they are' : users === 1 ? 'there is one' : '',
+      name: 'A second user', label: t('A second user'), state: me?.user === null ? 'open' : judged(users !== null, users !== null && users > 1), page: 'access',
+      said: me?.user === null ? t('the node asks nobody who they are') : users === 1 ? t('there is one') : '',
       command: 'tieline access user add anna --role OPERATOR',
     },
-    { name: 'TLS', state: judged(true, page.protocol === 'https:'), said: page.protocol === 'https:' ? 'this page came over it' : 'this page came without it', page: 'security' },
-    { name: 'A backup of the last 7 days', state: 'unknown', said: '', page: 'backup', command: `tieline backup -o ${fileName(status?.name ?? 'node')}.tar${http}` },
-    { name: 'Metrics are scraped', state: 'unknown', said: '', page: 'metrics', command: `curl ${page.protocol}//${page.host}/metrics` },
+    { name: 'TLS', label: 'TLS', state: judged(true, page.protocol === 'https:'), said: page.protocol === 'https:' ? t('this page came over it') : t('this page came without it'), page: 'security' },
+    { name: 'A backup of the last 7 days', label: t('A backup of the last 7 days'), state: 'unknown', said: '', page: 'backup', command: `tieline backup -o ${fileName(status?.name ?? 'node')}.tar${http}` },
+    { name: 'Metrics are scraped', label: t('Metrics are scraped'), state: 'unknown', said: '', page: 'metrics', command: `curl ${page.protocol}//${page.host}/metrics` },
   ];
 }
 

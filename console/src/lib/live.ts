@@ -137,11 +137,11 @@ export class LiveStream {
     if (quiet >= DEAD_MS) return abort.abort('silence');
     if (this.heard === null) {
       // A stream opened in place of one that was live is so only as long as what that one said is new.
-      if (this.link.state === 'live' && (this.ageMs() ?? 0) >= SILENT_MS) this.tell('silent', 'the node does not answer');
+      if (this.link.state === 'live' && (this.ageMs() ?? 0) >= SILENT_MS) this.tell('silent', t('the node does not answer'));
       return;
     }
-    if (quiet >= SILENT_MS) this.tell('silent', `the node has said nothing for ${Math.round(quiet / 1000)} s`);
-    else if (this.late >= SILENT_MS) this.tell('silent', `what arrives is ${Math.round(this.late / 1000)} s old`);
+    if (quiet >= SILENT_MS) this.tell('silent', t('the node has said nothing for {seconds} s', { seconds: Math.round(quiet / 1000) }));
+    else if (this.late >= SILENT_MS) this.tell('silent', t('what arrives is {seconds} s old', { seconds: Math.round(this.late / 1000) }));
     else this.tell('live', '');
   }
 
@@ -150,7 +150,7 @@ export class LiveStream {
     this.abort = abort;
     [this.opened, this.heard, this.first, this.quickest, this.late] = [performance.now(), null, null, Infinity, 0];
     this.ticker = setInterval(() => this.check(), CHECK_MS);
-    let [state, reason]: [LinkState, string] = [this.known === null ? 'connecting' : 'reconnecting', 'the node closed the stream'];
+    let [state, reason]: [LinkState, string] = [this.known === null ? 'connecting' : 'reconnecting', t('the node closed the stream')];
     try {
       const response = await fetch(this.target, {
         headers: { accept: 'text/event-stream' },
@@ -161,12 +161,12 @@ export class LiveStream {
         await this.read(response.body, abort);
       } else {
         reason = await problem(response);
-        if (response.status === 401) [state, reason] = ['login', 'the node asks who you are'];
+        if (response.status === 401) [state, reason] = ['login', t('the node asks who you are')];
         if (response.status === 403) state = 'refused';
       }
     } catch (cause) {
-      if (abort.signal.reason === 'silence') reason = `the node has said nothing for ${DEAD_MS / 1000} s`;
-      else if (cause instanceof TypeError) reason = 'the node cannot be reached';
+      if (abort.signal.reason === 'silence') reason = t('the node has said nothing for {seconds} s', { seconds: DEAD_MS / 1000 });
+      else if (cause instanceof TypeError) reason = t('the node cannot be reached');
       else if (cause instanceof Error) reason = cause.message;
     }
     if (this.abort === abort) this.retryLater(state, reason);

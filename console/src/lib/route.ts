@@ -24,7 +24,7 @@ export const WHOLE_VIEWS: readonly View[] = ['trends', 'events', 'alarms', 'boar
 
 /** The views in their order in the top line. */
 export const VIEW_NAMES: readonly [View, string][] = [
-  ['topics', 'Topics'], ['devices', 'Devices'], ['alarms', 'Alarms'], ['diagrams', 'Diagrams'], ['boards', 'Boards'], ['trends', 'Trends'], ['events', 'Events'], ['reservations', 'Reserved'], ['sessions', 'Sessions'], ['sites', 'Sites'], ['status', 'Status'], ['users', 'Users'],
+  ['topics', t('Topics')], ['devices', t('Devices')], ['alarms', t('Alarms')], ['diagrams', t('Diagrams')], ['boards', t('Boards')], ['trends', t('Trends')], ['events', t('Events')], ['reservations', t('Reserved')], ['sessions', t('Sessions')], ['sites', t('Sites')], ['status', t('Status')], ['users', t('Users')],
 ];
 
 /** Reads `#/devices?device=…&point=…`; whatever is unknown is the topics view. */

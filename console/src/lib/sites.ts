@@ -78,8 +78,8 @@ export function clockText(site: Site): string {
 /** Messages between sites on the link of one: what waits for it where something does, else both directions; nothing where none of both asks for any. */
 export function messagesText({ events }: Site): string {
   if (!events || events.wanted + events.asked + events.sent + events.received + events.waiting + events.lost === 0) return '–';
-  if (events.lost > 0) return `■ ${countText(events.lost)} lost`;
-  if (events.waiting > 0) return `${countText(events.waiting)} waiting`;
+  if (events.lost > 0) return t('■ {n} lost', { n: countText(events.lost) });
+  if (events.waiting > 0) return t('{n} waiting', { n: countText(events.waiting) });
   return `↓${countText(events.sent)} ↑${countText(events.received)}`;
 }
 

@@ -33,10 +33,10 @@ export function snippets({ topic, origin, host, mqtt, from, writable }: Subject)
     { label: 'tieline', text: `tieline sub ${quoted}` },
   ];
   if (from !== null) {
-    list.push({ label: 'history', text: `tieline history query ${quoted} --from ${from} --every 1m --agg mean --format table` });
+    list.push({ label: t('history'), text: `tieline history query ${quoted} --from ${from} --every 1m --agg mean --format table` });
   }
   if (writable !== undefined) {
-    list.push({ label: 'command', text: `tieline command ${quoted} ${JSON.stringify(writable ?? 0)}` });
+    list.push({ label: t('command'), text: `tieline command ${quoted} ${JSON.stringify(writable ?? 0)}` });
   }
   return list;
 }

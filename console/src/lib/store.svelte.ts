@@ -132,7 +132,7 @@ class Store {
         const [status, reason] = cause instanceof ApiError ? [cause.status, cause.message] : [0, String(cause)];
         const wait = status === 401 ? 2 * ME_MS : ME_MS;
         const state = status === 401 ? 'login' : 'connecting';
-        this.link = { state, reason: status === 401 ? 'the node asks who you are' : reason, retryAt: Date.now() + wait };
+        this.link = { state, reason: status === 401 ? t('the node asks who you are') : reason, retryAt: Date.now() + wait };
         await new Promise((done) => setTimeout(done, wait));
       }
     }

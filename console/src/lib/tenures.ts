@@ -48,19 +48,19 @@ export function tenures(reservations: readonly Reservation[], overrides: readonl
 
 /** How long it lasts yet, or when it comes. */
 export function lastsText({ state, from, until, tag }: Tenure, now: number): string {
-  if (tag) return `for ${ageText(now - from)}`;
-  if (until === Infinity) return 'until it is set off';
-  return state === 'later' ? `in ${ageText(from - now)} for ${ageText(until - from)}` : `${ageText(until - now)} left`;
+  if (tag) return t('for {age}', { age: ageText(now - from) });
+  if (until === Infinity) return t('until it is set off');
+  return state === 'later' ? t('in {age} for {long}', { age: ageText(from - now), long: ageText(until - from) }) : t('{age} left', { age: ageText(until - now) });
 }
 
 /** States of which programs and people must know before they command. */
 export const isBlocked = (state: Tenure['state']) => RANK[state] < 2;
 
 /** The words of a state. */
-export const WORDS = { do_not_operate: 'Do not operate', hold: 'Hold', note: 'Note', override: 'Override', held: 'Reserved', waits: 'Waits', later: 'Reserved later' };
+export const WORDS = { do_not_operate: t('Do not operate'), hold: t('Hold'), note: t('Note'), override: t('Override'), held: t('Reserved'), waits: t('Waits'), later: t('Reserved later') };
 
 /** A row as a sentence of its device. */
 export function tenureText(row: Tenure, now: number): string {
-  if (row.tag) return `${WORDS[row.state]}: ${row.task} (tag ${row.tag} on ${row.what} by ${row.who}, ${lastsText(row, now)})`;
-  return `${WORDS[row.state]}${row.task ? ` for ${row.task}` : ` ${row.what}`} by ${row.who}, ${lastsText(row, now)}`;
+  if (row.tag) return t('{kind}: {why} (tag {tag} on {topic} by {who}, {lasts})', { kind: WORDS[row.state], why: row.task, tag: row.tag, topic: row.what, who: row.who, lasts: lastsText(row, now) });
+  return t('{kind}{what} by {who}, {lasts}', { kind: WORDS[row.state], what: row.task ? t(' for {task}', { task: row.task }) : ` ${row.what}`, who: row.who, lasts: lastsText(row, now) });
 }

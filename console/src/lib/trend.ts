@@ -138,10 +138,10 @@ export function shapes(topics: readonly string[], meta: ReadonlyMap<string, Poin
 
 /** Why a point cannot be added, or null. */
 export function refusal(topics: readonly string[], topic: string, shape: (topics: readonly string[]) => Shape[]): string | null {
-  if (topics.includes(topic)) return 'It is shown already.';
-  if (topics.length >= POINTS_MAX) return `A trend shows up to ${POINTS_MAX} points. Remove one first.`;
+  if (topics.includes(topic)) return t('It is shown already.');
+  if (topics.length >= POINTS_MAX) return t('A trend shows up to {n} points. Remove one first.', { n: POINTS_MAX });
   const units = new Set(shape([...topics, topic]).filter(({ side }) => side !== 'state').map(({ unit }) => unit));
-  return units.size > UNITS_MAX ? `A trend shows up to ${UNITS_MAX} units. Remove the points of one first.` : null;
+  return units.size > UNITS_MAX ? t('A trend shows up to {n} units. Remove the points of one first.', { n: UNITS_MAX }) : null;
 }
 
 /** One point as it is drawn. */

@@ -139,7 +139,7 @@ export class TrendChart extends Plot<TrendData> {
       series.push({ scale: side, stroke: color(seriesColor(i)), width: 1.6, dash: seriesDash(i), paths, points: { show: line.low ? false : sparse, size: 4, fill: color(seriesColor(i)) } });
     }
     const numbers = { ...axis, grid, size: widthOfLabels, labelSize: 16, labelGap: 0 };
-    const axes: uPlot.Axis[] = [{ ...axis, grid, size: 44, space: 66, values: timeLabels, label: `Time, ${zoneWords()}`, labelSize: 18, labelGap: 0 }];
+    const axes: uPlot.Axis[] = [{ ...axis, grid, size: 44, space: 66, values: timeLabels, label: t('Time, {zone}', { zone: zoneWords() }), labelSize: 18, labelGap: 0 }];
     if (unit('left') !== undefined) axes.push({ ...numbers, scale: 'left', label: unit('left') || ' ' });
     if (unit('right') !== undefined) axes.push({ ...numbers, scale: 'right', side: 1, grid: { show: false }, label: unit('right') || ' ' });
     return {
@@ -199,7 +199,7 @@ export class TrendChart extends Plot<TrendData> {
 /** How the zone of the times is named at the axis. */
 export function zoneWords(): string {
   const zone = zoneText(Date.now());
-  return zone === 'UTC' ? 'UTC' : `local (${zone})`;
+  return zone === 'UTC' ? 'UTC' : t('local ({zone})', { zone });
 }
 
 function transparent(color: string): string {
