@@ -142,7 +142,7 @@ def test_a_site_alarms_its_centre_and_the_centre_alarms_the_node_of_a_site(tmp_p
                 there = f"{site_away}/{ends}"
                 wait_alarm(site, ends, "low_low", active=True)
                 wait_alarm(centre, there, "low_low", active=True, group="node", cause=None)
-                assert centre.get(f"{site_away}/{centre_away}")["v"] is False, "it has connected"
+                until(lambda: centre.get(f"{site_away}/{centre_away}")["v"] is False, "the site says that it is connected")
                 assert f"{site_away}/{centre_away}" not in {topic for topic, _ in listed(centre)}
                 centre.process.kill()
                 wait_alarm(site, centre_away, "state", active=True)
