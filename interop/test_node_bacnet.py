@@ -57,7 +57,7 @@ def serve():
     if cargo is None:
         pytest.skip("there is no cargo that builds our device")
     command = [cargo, "build", "--quiet", "--locked", "--offline", "-p", "tieline-bacnet", "--example", "serve"]
-    done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, timeout=2400)
     assert done.returncode == 0, done.stderr
 
 

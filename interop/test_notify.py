@@ -33,7 +33,7 @@ def deliver():
     if cargo is None:
         pytest.skip("there is no cargo that builds the example")
     words = ["--quiet", "--locked", "--offline", "-p", "tieline-senders", "--example", "deliver"]
-    done = subprocess.run([cargo, "build", *words], cwd=HERE.parent, capture_output=True, text=True, timeout=900)
+    done = subprocess.run([cargo, "build", *words], cwd=HERE.parent, capture_output=True, text=True, timeout=2400)
     assert done.returncode == 0, done.stderr
     return Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "debug" / "examples" / "deliver"
 
